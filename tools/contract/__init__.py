@@ -1,0 +1,1 @@
+"""The words of Servewright as types. Knows nothing but itself."""
