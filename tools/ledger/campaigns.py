@@ -13,6 +13,7 @@ from ..contract.errors import Refused
 from ..contract.experiment import STOPPING_RULE, ExperimentPlan
 from ..contract.hypothesis import Hypothesis
 from ..contract.series import Series
+from .history import runs
 from .project import Project
 from .records import (
     Approval,
@@ -133,8 +134,6 @@ def close_campaign(project: Project, campaign: str, *, openings: Sequence[Openin
 
     Raises `Refused` when a run still goes, or when the openings don't open the seals of exactly this campaign's hypotheses.
     """
-    from .runs import runs
-
     ledger = project.ledger
     with ledger.transaction():
         if (entry := ledger.find("campaign_closed", campaign)) is not None:

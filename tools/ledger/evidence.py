@@ -12,13 +12,12 @@ from ..contract.rows import ROW_SCHEMA
 from ..contract.run import ClientReport, Probe, RunMeasurement, RunRecord, ServerReport
 from ..contract.series import Series
 from .campaigns import floor_entry, plan
+from .history import Run, get_run, runs, series_of
 from .project import Project
 from .records import RunFinished
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from .runs import Run
 
 
 def read_rows(project: Project, name: str) -> pl.DataFrame:
@@ -45,8 +44,6 @@ def measure_rows(project: Project, rows: str, *, run: str, series: Series, serve
 
 def measure_again(project: Project, run: Run) -> RunMeasurement | None:
     """The measurement of a finished run as its raw files give it; None for a failed run and for one without a series."""
-    from .runs import series_of
-
     ended = run.finished
     series = series_of(project, run)
     if ended is None or ended.failure is not None or series is None or ended.rows is None or ended.server is None or ended.client is None:
@@ -74,8 +71,6 @@ def run_record(project: Project, run: Run) -> RunRecord:
 
 def evidence_runs(project: Project, experiment: str) -> tuple[list[Run], list[Run]]:
     """All finished runs of the experiment, and the floor runs behind the floor it was registered with."""
-    from .runs import get_run, runs
-
     registered = plan(project, experiment)
     own = [run for run in runs(project, campaign=registered.campaign, experiment=experiment) if run.status == "finished"]
     floor = floor_entry(project, registered)

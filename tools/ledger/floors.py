@@ -8,9 +8,9 @@ from ..contract.errors import Refused
 from ..contract.verdict import NoiseFloor
 from .campaigns import require_open
 from .evidence import measure_again
+from .history import Run, runs
 from .project import Project
 from .records import FloorRecorded
-from .runs import Run, runs
 
 
 def record_floor(project: Project, campaign: str, series: str) -> NoiseFloor:

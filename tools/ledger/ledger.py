@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,9 +38,9 @@ class Entry:
     hash: str
 
 
-def chain_hash(seq: int, kind: str, key: str | None, body: str, at: str, prev: str) -> str:
-    """SHA-256 (hex) over an entry; `body` is the stored text, so that white space counts too."""
-    return hashlib.sha256(canonical([seq, kind, key, body, at, prev])).hexdigest()
+def chain_hash(fields: Sequence[str | int | None]) -> str:
+    """SHA-256 (hex) over an entry's seq, kind, key, body, at, prev; body is the stored text, so that white space counts too."""
+    return hashlib.sha256(canonical(list(fields))).hexdigest()
 
 
 class Ledger:
@@ -56,7 +56,7 @@ class Ledger:
         self._db: sqlite3.Connection | None = None
         self._pid = 0
         self._inside = False
-        self._newest: tuple[int, str] | None = None
+        self._written: list[Entry] = []
 
     @property
     def head_path(self) -> Path:
@@ -84,7 +84,7 @@ class Ledger:
                 values.append(value)
         with self._lock, self._guard():
             rows = self._connection().execute(f"SELECT {_COLUMNS} FROM entries WHERE {' AND '.join(where)} ORDER BY seq", values).fetchall()  # noqa: S608 only names from above
-        return [Entry(*row[:3], json.loads(row[3]), *row[4:]) for row in rows]
+        return [Entry(seq, kind, name, json.loads(body), at, prev, digest) for seq, kind, name, body, at, prev, digest in rows]
 
     def find(self, kind: str, key: str) -> Entry | None:
         return next(iter(self.entries(kind, key=key)), None)
@@ -114,7 +114,7 @@ class Ledger:
             with self._guard():
                 db = self._connection()
                 db.execute("BEGIN IMMEDIATE")  # a deferred one could not wait for the lock once it has read
-            self._inside, self._newest = True, None
+            self._inside, self._written = True, []
             try:
                 yield
                 with self._guard():
@@ -125,8 +125,8 @@ class Ledger:
                 raise
             finally:
                 self._inside = False
-            if self._newest is not None:
-                self._anchor(*self._newest)
+            if self._written:
+                self._anchor(self._written[-1])
 
     def close(self) -> None:
         with self._lock:
@@ -142,19 +142,19 @@ class Ledger:
                 return first
             seq, prev = self.head()
             seq, at = seq + 1, datetime.now(UTC).isoformat(timespec="microseconds")
-            entry = Entry(seq, kind, key, json.loads(text), at, prev, chain_hash(seq, kind, key, text, at, prev))
+            entry = Entry(seq, kind, key, json.loads(text), at, prev, chain_hash([seq, kind, key, text, at, prev]))
             with self._guard():
                 self._connection().execute(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", (seq, kind, key, text, at, prev, entry.hash))  # noqa: S608
-            self._newest = (seq, entry.hash)
+            self._written.append(entry)
         return entry
 
-    def _anchor(self, seq: int, digest: str) -> None:
+    def _anchor(self, newest: Entry) -> None:
         """One write in place of one short line. Late or lost it only makes the anchor older, never wrong, so a failure isn't the entry's."""
         try:
             handle = os.open(self.head_path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                if int(os.pread(handle, 20, 0) or b"0") < seq:
-                    os.pwrite(handle, f"{seq:020d} {digest}\n".encode(), 0)
+                if int(os.pread(handle, 20, 0) or b"0") < newest.seq:
+                    os.pwrite(handle, f"{newest.seq:020d} {newest.hash}\n".encode(), 0)
             finally:
                 os.close(handle)
         except (OSError, ValueError):

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
-from ..contract.base import Contract, canonical
+from ..contract.base import canonical
 from ..contract.configuration import Configuration
 from ..contract.errors import Refused
 from ..contract.run import RunArtifacts, RunKind
-from ..contract.series import Series
 from .campaigns import plan as registered_plan
 from .campaigns import require_open
 from .evidence import measure_rows
-from .ledger import Entry
+from .history import Run, get_run, last_sign, runs, series_of
 from .owner import Owner
 from .project import Project
 from .records import RunAborted, RunFinished, RunReserved, RunStarted
-
-RunStatus = Literal["reserved", "running", "finished", "aborted"]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run as its entries tell it. `finished` is there exactly when `status` is finished."""
-
-    id: str
-    status: RunStatus
-    reserved: RunReserved
-    owner: Owner
-    started_at: datetime | None = None
-    finished: RunFinished | None = None
-    aborted: RunAborted | None = None
-
-
-class Spent(Contract):
-    """What a campaign's runs have cost, aborted attempts included, in wall seconds."""
-
-    launches: int
-    replay_s: float
-    wall_s: float
-    """From allocation to teardown, summed over runs. (How long the campaign itself has been at work, only the driver knows.)"""
 
 
 def reserve(
@@ -77,7 +50,6 @@ def reserve(
             if last.owner.alive():
                 raise Refused(f"run {last.id} is being measured by process {last.owner.pid}; wait for it, or end that process and resume")
             abort(project, last.id, f"process {last.owner.pid} ended while the run was {last.status}")
-        _allowed(project, campaign, experiment, kind, arm, pair, configuration, series)
         body = RunReserved(
             campaign=campaign,
             experiment=experiment,
@@ -90,6 +62,7 @@ def reserve(
             launches=launches,
             owner=Owner.me(),
         )
+        _allowed(project, body)
         project.ledger._write("run_reserved", body, key=body.id())
         return get_run(project, body.id())
 
@@ -141,7 +114,7 @@ def abort(project: Project, run_id: str, why: str) -> None:
             return
         if run.status == "finished":
             raise Refused(f"run {run_id} is finished; it counts and can't be left out")
-        wall_s = max(0.0, _last_sign(project, run) - run.started_at.timestamp()) if run.started_at else 0.0
+        wall_s = max(0.0, last_sign(project, run) - run.started_at.timestamp()) if run.started_at else 0.0
         project.ledger._write("run_aborted", RunAborted(campaign=run.reserved.campaign, run=run_id, why=why, wall_s=wall_s), key=run_id)
     project.heartbeat(run_id).unlink(missing_ok=True)
 
@@ -155,83 +128,31 @@ def abort_dead(project: Project, campaign: str) -> list[str]:
     return [run.id for run in dead]
 
 
-def runs(project: Project, *, campaign: str | None = None, experiment: str | None = None, kind: RunKind | None = None) -> list[Run]:
-    """All attempts, in the order of their reservation."""
-    entries = project.ledger.entries("run_reserved", "run_started", "run_finished", "run_aborted", campaign=campaign)
-    by_run: dict[str, dict[str, Entry]] = {}
-    for entry in entries:
-        by_run.setdefault(str(entry.key), {})[entry.kind] = entry
-    found = (_assemble(run_id, parts) for run_id, parts in by_run.items() if _matches(parts["run_reserved"], experiment, kind))
-    return list(found)
-
-
-def get_run(project: Project, run_id: str) -> Run:
-    """Raises `Refused` when there is none."""
-    parts = {entry.kind: entry for entry in project.ledger.entries("run_reserved", "run_started", "run_finished", "run_aborted", key=run_id)}
-    if "run_reserved" not in parts:
-        raise Refused(f"run {run_id} isn't reserved; no run is recorded without a reservation")
-    return _assemble(run_id, parts)
-
-
-def spent(project: Project, campaign: str) -> Spent:
-    """A running attempt counts as a launch, with its walls so far."""
-    launches, replay_s, wall_s = 0, 0.0, 0.0
-    for run in runs(project, campaign=campaign):
-        launches += run.started_at is not None and run.reserved.launches
-        ended = run.finished or run.aborted
-        if ended is not None:
-            replay_s, wall_s = replay_s + ended.replay_wall_s, wall_s + ended.wall_s
-        elif run.started_at is not None:
-            wall_s += max(0.0, _last_sign(project, run) - run.started_at.timestamp())
-    return Spent(launches=launches, replay_s=replay_s, wall_s=wall_s)
-
-
-def _matches(reserved: Entry, experiment: str | None, kind: RunKind | None) -> bool:
-    return (experiment is None or reserved.body["experiment"] == experiment) and (kind is None or reserved.body["kind"] == kind)
-
-
-def _assemble(run_id: str, parts: dict[str, Entry]) -> Run:
-    reserved = RunReserved.model_validate(parts["run_reserved"].body)
-    started, finished, aborted = parts.get("run_started"), parts.get("run_finished"), parts.get("run_aborted")
-    status: RunStatus = "finished" if finished else "aborted" if aborted else "running" if started else "reserved"
-    return Run(
-        id=run_id,
-        status=status,
-        reserved=reserved,
-        owner=RunStarted.model_validate(started.body).owner if started else reserved.owner,
-        started_at=datetime.fromisoformat(started.at) if started else None,
-        finished=RunFinished.model_validate(finished.body) if finished else None,
-        aborted=RunAborted.model_validate(aborted.body) if aborted else None,
-    )
-
-
-def _allowed(
-    project: Project, campaign: str, experiment: str | None, kind: RunKind, arm: str, pair: int, configuration: Configuration, series: str | None
-) -> None:
-    require_open(project, campaign)
-    if series is not None and project.ledger.find("series_opened", series) is None:
-        raise Refused(f"series {series} isn't opened")
-    if (experiment is None) != (kind in ("pilot", "floor")):
-        raise Refused(f"a {kind} run belongs to {'no experiment' if experiment else 'an experiment'}")
+def _allowed(project: Project, wanted: RunReserved) -> None:
+    """The rules for a new attempt."""
+    require_open(project, wanted.campaign)
+    experiment = wanted.experiment
+    if wanted.series is not None and project.ledger.find("series_opened", wanted.series) is None:
+        raise Refused(f"series {wanted.series} isn't opened")
+    if (experiment is None) != (wanted.kind in ("pilot", "floor")):
+        raise Refused(f"a {wanted.kind} run belongs to {'no experiment' if experiment else 'an experiment'}")
     if experiment is None:
         return
     plan = registered_plan(project, experiment)
     if project.ledger.find("verdict", experiment) is not None:
         raise Refused(f"experiment {experiment} has its verdict; no run can be added")
-    if plan.campaign != campaign:
+    if plan.campaign != wanted.campaign:
         raise Refused(f"experiment {experiment} is of campaign {plan.campaign}")
-    if configuration != (plan.baseline if arm == "baseline" else plan.candidate):
-        raise Refused(f"experiment {experiment}: the {arm} of the plan has another configuration")
-    if kind in ("confirm", "stack"):
-        if series != plan.series.id():
-            raise Refused(f"experiment {experiment} is of series {plan.series.id()}; runs of series {series} can't be compared with it")
-        if pair >= plan.max_pairs:
-            raise Refused(f"experiment {experiment}: pair {pair} is beyond the {plan.max_pairs} that were registered")
+    if wanted.configuration != (plan.baseline if wanted.arm == "baseline" else plan.candidate):
+        raise Refused(f"experiment {experiment}: the {wanted.arm} of the plan has another configuration")
+    if wanted.kind in ("confirm", "stack"):
+        if wanted.series != plan.series.id():
+            raise Refused(f"experiment {experiment} is of series {plan.series.id()}; runs of series {wanted.series} can't be compared with it")
+        if wanted.pair >= plan.max_pairs:
+            raise Refused(f"experiment {experiment}: pair {wanted.pair} is beyond the {plan.max_pairs} that were registered")
 
 
 def _take_in(project: Project, run: Run, artifacts: RunArtifacts) -> RunFinished:
-    from pathlib import Path
-
     store, series = project.store, series_of(project, run)
     rows = store.put(Path(artifacts.rows)) if artifacts.rows else None
     measurement = None
@@ -255,12 +176,6 @@ def _take_in(project: Project, run: Run, artifacts: RunArtifacts) -> RunFinished
     )
 
 
-def series_of(project: Project, run: Run) -> Series | None:
-    """The run's series; None for a run without one."""
-    entry = project.ledger.find("series_opened", run.reserved.series) if run.reserved.series else None
-    return entry and Series.model_validate(entry.body["series"])
-
-
 def _is_http(project: Project, run: Run) -> bool:
     series = series_of(project, run)
     return run.reserved.launches and series is not None and series.policy.mode == "http"
@@ -268,12 +183,3 @@ def _is_http(project: Project, run: Run) -> bool:
 
 def _same_rows(project: Project, run_id: str, rows: str) -> str | None:
     return next((str(e.key) for e in project.ledger.entries("run_finished") if e.body["rows"] == rows and e.key != run_id), None)
-
-
-def _last_sign(project: Project, run: Run) -> float:
-    if run.owner == Owner.me():
-        return time.time()
-    try:
-        return project.heartbeat(run.id).stat().st_mtime
-    except FileNotFoundError:
-        return run.started_at.timestamp() if run.started_at else time.time()

@@ -19,9 +19,9 @@ SCHEMA: dict[str, str] = {
     "entries_key": "CREATE UNIQUE INDEX entries_key ON entries (kind, key)",
     "entries_campaign": "CREATE INDEX entries_campaign ON entries (campaign, kind)",
     # REPLACE deletes without firing delete triggers, hence the look for a row of the same key.
-    "entries_only_at_the_end": f"""CREATE TRIGGER entries_only_at_the_end BEFORE INSERT ON entries
+    "entries_only_at_the_end": """CREATE TRIGGER entries_only_at_the_end BEFORE INSERT ON entries
 WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM entries)
-  OR NEW.prev IS NOT coalesce((SELECT hash FROM entries ORDER BY seq DESC LIMIT 1), '{GENESIS}')
+  OR NEW.prev IS NOT coalesce((SELECT hash FROM entries ORDER BY seq DESC LIMIT 1), printf('%064d', 0))
   OR EXISTS (SELECT 1 FROM entries WHERE kind = NEW.kind AND key = NEW.key)
 BEGIN SELECT RAISE(ABORT, 'ledger: entries are only added at the end'); END""",
     "entries_no_update": "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'ledger: entries are never changed'); END",

@@ -8,9 +8,10 @@ from ..contract.verdict import Verdict
 from .campaigns import plan as registered_plan
 from .campaigns import require_open
 from .evidence import evidence, evidence_digest, evidence_runs
+from .history import runs
 from .project import Project
 from .records import VerdictRecorded
-from .runs import abort, runs
+from .runs import abort
 
 
 def verdict_of(project: Project, experiment: str) -> Verdict | None:
