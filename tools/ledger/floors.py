@@ -14,8 +14,8 @@ from .records import FloorRecorded
 
 
 def record_floor(project: Project, campaign: str, series: str) -> NoiseFloor:
-    """Compute the floor of the series from the raw rows of its floor runs (of any campaign), pooled with the baseline arms
-    of experiments confirmed in it, and record it. A floor equal to the last one isn't written again.
+    """Compute the floor of the series from the raw rows of the campaign's floor runs, its spread pooled with other campaigns'
+    floor runs and with the baseline arms of experiments confirmed in the series, and record it. One equal to the last isn't written again.
 
     Raises `Refused` when fewer than two floor runs can be used.
     """
@@ -24,15 +24,11 @@ def record_floor(project: Project, campaign: str, series: str) -> NoiseFloor:
         every = [run for run in runs(project) if run.status == "finished" and run.reserved.series == series]
         floor_runs = [run for run in every if run.reserved.kind == "floor"]
         left_out = {run.id: why for run in floor_runs if (why := unusable(run))}
-        names = tuple(run.id for run in floor_runs if run.id not in left_out)
+        names = tuple(run.id for run in floor_runs if run.id not in left_out and run.reserved.campaign == campaign)
         if len(names) < 2:
             reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
             raise Refused(f"series {series}: a noise floor needs two usable floor runs, there are {len(names)}" + (f" ({reasons})" if reasons else ""))
-        groups: dict[str, list[str]] = {}
-        for run in every:
-            if run.reserved.kind in ("confirm", "stack") and run.reserved.arm == "baseline" and not unusable(run):
-                groups.setdefault(str(run.reserved.experiment), []).append(run.id)
-        pooled = tuple(tuple(group) for group in groups.values() if len(group) > 1)
+        pooled = _groups(every, apart=frozenset(names))
         body = FloorRecorded(
             campaign=campaign, series=series, floor=compute_floor(project, every, names, pooled), runs=names, pooled=pooled, left_out=left_out
         )
@@ -40,6 +36,16 @@ def record_floor(project: Project, campaign: str, series: str) -> NoiseFloor:
         if not previous or FloorRecorded.model_validate(previous[-1].body) != body:
             project.ledger._write("floor", body)
     return body.floor
+
+
+def _groups(every: Sequence[Run], apart: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    """Usable baseline runs, in groups that share a configuration and were made together; a group of one says nothing of spread."""
+    groups: dict[tuple[str, str | None], list[str]] = {}
+    for run in every:
+        is_baseline = run.reserved.kind in ("floor", "confirm", "stack") and run.reserved.arm == "baseline"
+        if is_baseline and run.id not in apart and not unusable(run):
+            groups.setdefault((run.reserved.campaign, run.reserved.experiment), []).append(run.id)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
 def unusable(run: Run) -> str:

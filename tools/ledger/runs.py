@@ -137,6 +137,9 @@ def _allowed(project: Project, wanted: RunReserved) -> None:
     if (experiment is None) != (wanted.kind in ("pilot", "floor")):
         raise Refused(f"a {wanted.kind} run belongs to {'no experiment' if experiment else 'an experiment'}")
     if experiment is None:
+        others = [run.reserved for run in runs(project, campaign=wanted.campaign, kind="floor") if run.reserved.series == wanted.series]
+        if wanted.kind == "floor" and any(other.configuration != wanted.configuration for other in others):
+            raise Refused(f"floor runs of series {wanted.series} in campaign {wanted.campaign} are of one configuration, and this is another")
         return
     plan = registered_plan(project, experiment)
     if project.ledger.find("verdict", experiment) is not None:
