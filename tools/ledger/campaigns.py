@@ -67,8 +67,8 @@ def hypothesis_id(campaign: str, hypothesis: Hypothesis) -> str:
 def register(project: Project, plan: ExperimentPlan) -> str:
     """Register an experiment before its first run; returns its id. Idempotent for the same plan.
 
-    Raises `Refused` when the campaign isn't open, the series, floor or hypothesis isn't recorded, the number is taken,
-    the rule isn't this version's, or the arms differ in something that the hypothesis doesn't change.
+    Raises `Refused` when the campaign isn't open, the series, floor or hypothesis isn't recorded, the number is taken, the rule isn't
+    this version's, the arms differ in something that the hypothesis doesn't change, or its alpha is more than the campaign has left.
     """
     ledger = project.ledger
     with ledger.transaction():
@@ -85,12 +85,22 @@ def register(project: Project, plan: ExperimentPlan) -> str:
             raise Refused(f"experiment {plan.number}: its hypothesis isn't recorded")
         if any(other.number == plan.number for other in plans(project, plan.campaign)):
             raise Refused(f"experiment {plan.number} is another plan already; a plan can't be changed once registered")
+        if plan.alpha > alpha_left(project, plan.campaign) * (1 + 1e-9):
+            raise Refused(f"experiment {plan.number}: alpha {plan.alpha:g} is more than the {alpha_left(project, plan.campaign):g} that the campaign has left")
         change = plan.hypothesis.intervention
         allowed = {*change.set, *change.unset, *(f"env {name}" for name in change.env)}
         if stray := sorted(set(plan.baseline.difference(plan.candidate)) - allowed):
             raise Refused(f"experiment {plan.number}: the arms differ in {', '.join(stray)}, which the hypothesis doesn't change")
         ledger._write("experiment", plan, key=plan.id())
     return plan.id()
+
+
+def alpha_left(project: Project, campaign: str) -> float:
+    """The campaign's alpha less that of every experiment, open ones too, but for those kept and those never confirmed (`judgement.budget` says why)."""
+    opened = require_open(project, campaign)
+    judged = {entry.key: VerdictRecorded.model_validate(entry.body).verdict for entry in project.ledger.entries("verdict", campaign=campaign)}
+    returned = {name for name, verdict in judged.items() if verdict.verdict == "supported" or verdict.pairs == 0}
+    return opened.alpha - sum(plan.alpha for plan in plans(project, campaign) if plan.id() not in returned)
 
 
 def record_stack(project: Project, campaign: str, accepted: Sequence[str], configuration: Configuration) -> None:
