@@ -1,0 +1,111 @@
+"""The scheduler on a clock: steps end when the cost model says, tokens leave when their step ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import Protocol
+
+from .assemble import scheduler_of
+from .config import SimConfig
+from .cost import StepCost
+from .metrics import LogHistogram, Metrics
+from .request import FINISHED, Request
+from .scheduler import Step
+from .timer import Timer
+
+
+class Listener(Protocol):
+    """Whoever waits for a request's tokens. `natural`: the answer ends by itself, not by its limit."""
+
+    natural: bool
+
+    def tokens(self, count: int, finished: bool) -> None:
+        """`count` tokens are due by now, all told."""
+        ...
+
+
+class ClockedEngine:
+    """Steps follow each other on an absolute schedule: a step that is handled late doesn't make the next one late, and `lag` says how late they were.
+
+    `clock`: server seconds in a wall second. All times are server seconds since the start.
+    """
+
+    def __init__(self, config: SimConfig, clock: float, loop: asyncio.AbstractEventLoop, noise_cv: float | None = None) -> None:
+        self.config, self.clock = config, clock
+        self.scheduler = scheduler_of(config)
+        self.cost = StepCost(config, noise_cv)
+        self.metrics = Metrics()
+        self.lag = LogHistogram()
+        self._listeners: dict[Request, Listener] = {}
+        self._arrived: deque[Request] = deque()
+        self._step: Step | None = None
+        self._end = 0.0
+        self._origin = time.monotonic()
+        self._loop = loop
+        self._timer = Timer(loop, self._due)
+
+    def now(self) -> float:
+        return (time.monotonic() - self._origin) * self.clock
+
+    def submit(self, request: Request, listener: Listener) -> None:
+        """`request.arrival` must be stamped with `now()`."""
+        self._listeners[request] = listener
+        self._arrived.append(request)
+        if self._step is None:
+            self._begin(max(request.arrival, self._end))
+
+    def abort(self, request: Request) -> None:
+        """The client has left: the request's blocks become free, its tokens go nowhere."""
+        if self._listeners.pop(request, None) is None:
+            return
+        if request in self._arrived:
+            self._arrived.remove(request)
+        else:
+            self.scheduler.abort(request)
+        self.metrics.finished["abort"] += 1
+
+    @property
+    def waiting(self) -> int:
+        return len(self.scheduler.waiting) + len(self._arrived)
+
+    def _begin(self, start: float) -> None:
+        """Plan the step that starts at `start`, with all that had arrived by then."""
+        arrived, scheduler = self._arrived, self.scheduler
+        while arrived and arrived[0].arrival <= start:
+            scheduler.add(arrived.popleft())
+        if not scheduler.running and not scheduler.waiting:
+            if not arrived:
+                self._step = None
+                return
+            start = arrived[0].arrival
+            scheduler.add(arrived.popleft())
+        step = scheduler.schedule()
+        self._step = step
+        self._end = start + self.cost.seconds(step)
+        self._timer.set(self._origin + self._end / self.clock)
+
+    def _due(self) -> None:
+        step, end, listeners = self._step, self._end, self._listeners
+        if step is None:
+            return
+        metrics = self.metrics
+        self.scheduler.finish(step, end)
+        for request, new in step:
+            metrics.step_tokens += new
+            listener = listeners.get(request)
+            if listener is None or request.computed < request.prompt + request.output - 1:
+                continue
+            if request.state == FINISHED:
+                del listeners[request]
+                metrics.complete(request, listener.natural)
+                listener.tokens(request.output, True)
+            elif request.output:
+                listener.tokens(request.output, False)
+        metrics.steps += 1
+        self.lag.add(max(0.0, self.now() - end))
+        self._begin(end)
+
+    def close(self) -> None:
+        self._timer.close()
