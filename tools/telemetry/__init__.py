@@ -1,0 +1,1 @@
+"""What engines and devices say of themselves: Prometheus counters, NVML."""

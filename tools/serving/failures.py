@@ -1,0 +1,91 @@
+"""Why an engine did not serve, read from its log: the kind, the line that says so, and what to do."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+
+from ..contract.errors import FailureKind
+
+TAIL_BYTES = 400_000
+"""A start's log is far shorter; of a long run the end says why it died."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    kind: FailureKind
+    line: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class _Rule:
+    kind: FailureKind
+    pattern: re.Pattern[str]
+    hint: str
+
+
+def _rule(kind: FailureKind, pattern: str, hint: str) -> _Rule:
+    return _Rule(kind, re.compile(pattern, re.IGNORECASE), hint)
+
+
+_RULES: tuple[_Rule, ...] = (
+    _rule("port_taken", r"address already in use|errno 98|port \d+ is already in use", "stop what listens there, or let Servewright choose the port"),
+    _rule("bad_flag", r"error: unrecognized arguments|error: argument |error: .*(?:expected|invalid|required)", "see the engine's own help, or leave the argument out"),
+    _rule(
+        "out_of_memory",
+        r"cuda out of memory|outofmemoryerror|cuda error: out of memory|hip out of memory|defaultcpuallocator: can't allocate|cannot allocate memory|\bout of memory\b|memoryerror",
+        "less gpu_memory_utilization, a shorter max_model_len, fewer max_num_seqs, or more devices",
+    ),
+    _rule(
+        "out_of_memory",
+        r"no available memory for the cache blocks|larger than the available kv cache memory|kv cache is needed, which is larger|larger than the maximum number of tokens that can be stored in kv cache"
+        r"|free memory on device .* is less than desired|not enough memory|insufficient memory|exceeds .*available memory|available memory .* is less than",
+        "the KV cache doesn't hold one request: shorter max_model_len, more memory for the cache (gpu_memory_utilization; VLLM_CPU_KVCACHE_SPACE on the CPU)",
+    ),
+    _rule(
+        "driver_missing",
+        r"failed to infer device type|no cuda gpus are available|nvidia driver (?:on your system )?is too old|found no nvidia driver|cuda driver version is insufficient|libcuda\.so\.1: cannot open",
+        "install a GPU driver that this build of the engine takes, or a build for the CPU",
+    ),
+    _rule(
+        "bad_model",
+        r"invalid repository id or local directory|hfvalidationerror|is not a local folder|does not appear to have a file named|can't load (?:the )?(?:tokenizer|config)|repositorynotfounderror|gatedrepoerror"
+        r"|localentrynotfounderror|offlinemodeisenabled|model architectures? .* (?:is|are) not supported|cannot find the config file for|unknown quantization method|quantization .* not supported"
+        r"|not supported for the current (?:gpu|platform)|trust_remote_code=true|no such model|unrecognized model|error while deserializing|safetensor",
+        "check model.path: a complete folder with config.json, weights and tokenizer, of an architecture and quantisation this engine knows",
+    ),
+    _rule("bad_flag", r"validation errors? for \w*config|valueerror: .*(?:must be|cannot be|is not supported|greater than|larger than)", "the engine refused this combination of arguments"),
+    _rule("driver_missing", r"nccl (?:error|timeout)|watchdog caught collective operation timeout", "devices don't reach each other: check NVLink or PCIe, try NCCL_P2P_DISABLE=1"),
+    _rule("not_installed", r"no module named|modulenotfounderror|packagenotfounderror|importerror: ", "install the engine anew: servewright engines install"),
+)
+_PREFIX = re.compile(r"^(?:\((?:\w+) pid=\d+\)\s*)?(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d-]+ [\d:.]+ \[[^\]]*\]\s*)?")
+_LAST = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)\b.*|.*\b(?:error|fatal|killed|aborted)\b.*)$", re.IGNORECASE)
+_SECRETS = re.compile(r"\b(?:hf_|sk-|ghp_|xox[bap]-)[A-Za-z0-9_-]{8,}|(?<=Bearer )\S+|(?<=api[_-]key[=:])\S+", re.IGNORECASE)
+_AFTERMATH = re.compile(r"see root cause above|resource_tracker|leaked shared_memory|leaked semaphore", re.IGNORECASE)
+
+
+def diagnose(log: str, exit_code: int | None = None) -> Diagnosis:
+    """The most telling line of a log. `exit_code` as `subprocess` gives it, where the engine ended by itself."""
+    lines = [cleaned for raw in log.splitlines() if (cleaned := _PREFIX.sub("", raw).strip())]
+    for rule in _RULES:
+        for index, line in enumerate(lines):
+            if rule.pattern.search(line) and not _AFTERMATH.search(line):
+                # pydantic says what is wrong on the line after its headline
+                told = f"{line} {lines[index + 1]}" if re.search(r"validation errors? for", line) and index + 1 < len(lines) else line
+                return Diagnosis(rule.kind, _short(told), rule.hint)
+    if exit_code == -signal.SIGKILL:
+        return Diagnosis("out_of_memory", "the engine was killed (SIGKILL)", "the kernel kills for lack of host memory; see `dmesg`. A person may have done it as well")
+    last = next((line for line in reversed(lines) if _LAST.match(line) and not _AFTERMATH.search(line)), lines[-1] if lines else "the log is empty")
+    return Diagnosis("died" if exit_code is not None else "unknown", _short(last), "" if exit_code is None else f"exit code {exit_code}")
+
+
+def redact(text: str) -> str:
+    """Without what looks like a token or key."""
+    return _SECRETS.sub("[redacted]", text)
+
+
+def _short(line: str) -> str:
+    line = redact(line)
+    return line if len(line) <= 300 else line[:297] + "..."
