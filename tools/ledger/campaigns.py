@@ -114,8 +114,8 @@ def record_stack(project: Project, campaign: str, accepted: Sequence[str], confi
             entry = ledger.find("hypothesis", name)
             if entry is None or name not in supported:
                 raise Refused(f"stack: hypothesis {name} has no supported verdict in campaign {campaign}")
-            if not entry.body["lossless"] and opened.endpoint.permissions.lossy != "allow" and not approved(project, name):
-                raise Refused(f"stack: {name} is lossy and nobody approved it")
+            if not entry.body["lossless"] and opened.endpoint.permissions.lossy != "allow" and not approved(project, f"{name}:ship"):
+                raise Refused(f"stack: {name} is lossy and nobody approved shipping it")
         previous = ledger.entries("stack", campaign=campaign)
         if not previous or StackRecorded.model_validate(previous[-1].body) != body:
             ledger._write("stack", body)

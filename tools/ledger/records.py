@@ -138,7 +138,7 @@ class StackRecorded(Contract):
 class Approval(Contract):
     campaign: Thread
     subject: str
-    """Id of a hypothesis or an experiment."""
+    """Id of a hypothesis (may it be tried), or that with `:ship` (may it join the stack)."""
     answer: bool
     author: str
     """Who said so: a person's name, or `policy:<file>`."""

@@ -151,8 +151,10 @@ def _allowed(project: Project, wanted: RunReserved) -> None:
     if wanted.kind in ("confirm", "stack"):
         if wanted.series != plan.series.id():
             raise Refused(f"experiment {experiment} is of series {plan.series.id()}; runs of series {wanted.series} can't be compared with it")
-        if wanted.pair >= plan.max_pairs:
-            raise Refused(f"experiment {experiment}: pair {wanted.pair} is beyond the {plan.max_pairs} that were registered")
+        ended = [run for run in runs(project, campaign=plan.campaign, experiment=experiment, kind=wanted.kind) if run.finished]
+        unfit = {run.reserved.pair for run in ended if run.finished and (run.finished.measurement is None or run.finished.measurement.invalid)}
+        if wanted.pair >= plan.max_pairs + len(unfit):
+            raise Refused(f"experiment {experiment}: pair {wanted.pair} is beyond the {plan.max_pairs} that were registered and the {len(unfit)} that were unfit")
 
 
 def _take_in(project: Project, run: Run, artifacts: RunArtifacts) -> RunFinished:
