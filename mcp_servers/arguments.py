@@ -15,7 +15,7 @@ JobId = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Id of a job, as a start tool gives it: 'baseline', 'stack', or a hypothesis's id.")
 ]
 Thread = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Name of the investigation, chosen at its start; unique in the project.")
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name of the investigation, chosen at its start; unique in the project.")
 ]
 Flag = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 ToSet = Annotated[

@@ -44,10 +44,10 @@ def view(desk: Desk, thread: str) -> InvestigationView:
     """How the investigation stands, from its process and the ledger. Raises `BadInput` for an unknown thread."""
     from ..tools.ledger.campaigns import campaign as recorded
 
-    project = desk.existing_project() if recorded_anything(desk) else desk.project
-    folder = project.folder / "campaigns" / thread
+    folder = desk.project.folder / "campaigns" / thread
     alive = running(folder) is not None
-    if recorded(project, thread) is None:
+    begun = (desk.project.folder / "ledger.db").is_file()  # only looking must not make a project
+    if not begun or recorded(desk.project, thread) is None:
         if not folder.is_dir():
             raise BadInput("thread", thread, "the name of an investigation of this project; begin one with start")
         then = "ask status again in half a minute" if alive else "read log: it ended before anything was recorded; mend that and call start again"
@@ -69,20 +69,14 @@ def view(desk: Desk, thread: str) -> InvestigationView:
     )
 
 
-def recorded_anything(desk: Desk) -> bool:
-    return (desk.project.folder / "ledger.db").is_file()
-
-
 def campaign_tools(desk: Desk, prefixed: bool) -> list[Tool]:
     box = Toolbox("campaign", prefixed)
 
     def ask(thread: Thread, hypothesis_id: HypothesisId, context: Context) -> Approval | Elicit[Approval] | None:
         campaign = desk.of_thread(thread)
-        known = {one.id: one for one in campaign.view().hypotheses}
-        if hypothesis_id not in known:
-            raise BadInput("hypothesis_id", hypothesis_id, f"one of {', '.join(known) or 'none yet'}")
-        waits = known[hypothesis_id].state == "needs_approval" or hypothesis_id in campaign.view().stack.awaiting_approval
-        return question(campaign, thread, known[hypothesis_id], context) if waits else None
+        known = campaign.hypothesis(hypothesis_id)
+        waits = known.state == "needs_approval" or hypothesis_id in campaign.stack().awaiting_approval
+        return question(campaign, thread, known, context) if waits else None
 
     @box.tool("Start or resume an investigation", outside=True)
     def start(
@@ -101,7 +95,7 @@ def campaign_tools(desk: Desk, prefixed: bool) -> list[Tool]:
 
         path = Path(endpoint_path).expanduser()
         name = thread or load_endpoint(path).name
-        if closing(desk.project, name) is None:
+        if running(desk.project.campaign_folder(name)) is None and closing(desk.project, name) is None:
             investigate(desk.project, path, name, approvals, model)
         return view(desk, name)
 

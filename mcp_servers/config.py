@@ -70,7 +70,6 @@ class CheckedChange(Contract):
     """The catalogue's word; a lossy change needs a person's yes where the permissions ask for it."""
     activation: tuple[Check, ...]
     """Checks that prove in the running server that the change took effect; use them as the hypothesis's activation."""
-    warnings: tuple[str, ...]
     command: tuple[str, ...]
     """Argument list of a server with the change."""
 
@@ -84,14 +83,17 @@ def allowed(knob: Knob) -> str:
 
 
 def select(catalogue: Catalogue, args: dict[str, Scalar], family: Family | None, contains: str, limit: int) -> KnobList:
-    """Knobs of a family whose name or meaning contains the words; those with a known meaning first."""
+    """Knobs of a family whose name or meaning contains the words; those with a known meaning first.
+
+    What the catalogue knows to have no effect isn't told: shams are made of such settings, and stay sealed until the campaign closes.
+    """
     words = contains.lower()
     found = [k for k in catalogue.knobs.values() if k.access != "reserved" and family in (None, k.family) and words in f"{k.name} {k.meaning}".lower()]
     found.sort(key=lambda k: (k.access != "tunable", not k.meaning, k.family, k.name))
     views = [
         KnobView(
             name=k.name, value=args.get(k.name), default=k.default, allowed=allowed(k), family=k.family, lossless=k.lossless,
-            tunable=k.access == "tunable", meaning=(f"no effect: {k.no_effect}. " if k.no_effect else "") + k.meaning[:300],
+            tunable=k.access == "tunable", meaning=k.meaning[:300],
         )
         for k in found[:limit]
     ]  # fmt: skip
@@ -107,7 +109,7 @@ def config_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         e = desk.campaign.endpoint
         return EndpointView(
             name=e.name, engine=e.engine.kind, model=e.model.name, hardware=e.hardware, sla=e.sla, args=e.engine.args,
-            stack_args=desk.campaign.view().stack.configuration.args, measurement_mode=e.measurement.mode, budget=e.budget,
+            stack_args=desk.campaign.stack().configuration.args, measurement_mode=e.measurement.mode, budget=e.budget,
             permissions=e.permissions, alpha=e.alpha, minimum_effect=e.minimum_effect,
         )  # fmt: skip
 
@@ -119,7 +121,7 @@ def config_tools(desk: Desk, prefixed: bool) -> list[Tool]:
     ) -> KnobList:
         """Engine arguments that exist for this engine and version: present value, default, allowed values, lever family, lossless or not, and what each does.
         Use it to find what could be changed; narrow by family or text."""
-        return select(desk.campaign.catalogue, desk.campaign.view().stack.configuration.args, family, contains, limit)
+        return select(desk.campaign.catalogue, desk.campaign.stack().configuration.args, family, contains, limit)
 
     @box.tool("Check a change", reads=True)
     def check(set: ToSet = {}, unset: ToUnset = (), env: ToEnv = {}) -> CheckedChange:  # noqa: B006  (never mutated; the schema shows the default)
@@ -127,14 +129,12 @@ def config_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         command; an unknown flag or a bad value is an error that names the nearest right one. Free: nothing is started. Call it before propose."""
         campaign, change = desk.campaign, intervention(set, unset, env)
         configuration, catalogue = campaign.check(change), campaign.catalogue
-        names = [*change.set, *change.unset]
         return CheckedChange(
             valid=True,
-            changes=campaign.view().stack.configuration.difference(configuration),
+            changes=campaign.stack().configuration.difference(configuration),
             families=tuple(sorted(catalogue.families(change))),
             lossless=catalogue.lossless(change),
             activation=catalogue.activation(change),
-            warnings=tuple(f"{name} has no effect: {catalogue.knob(name).no_effect}" for name in names if catalogue.knob(name).no_effect),
             command=campaign.command(configuration),
         )
 

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..tools.contract.errors import BadInput, Refused
-from ..tools.experiment.views import HypothesisView
+from ..tools.contract.errors import Refused
 from .jobs import Jobs
 
 if TYPE_CHECKING:
@@ -68,14 +67,6 @@ class Desk:
         from ..tools.experiment.campaign import Campaign
 
         return self.campaign if thread == self.thread else Campaign.resume(self.existing_project(), thread)
-
-    def hypothesis(self, hypothesis_id: str) -> HypothesisView:
-        """One hypothesis of the campaign. Raises `BadInput` that names the ones there are."""
-        known = {view.id: view for view in self.campaign.view().hypotheses}
-        if hypothesis_id not in known:
-            there = ", ".join(list(known)[-12:]) or "none yet: propose one"
-            raise BadInput("hypothesis_id", hypothesis_id, f"the id of a hypothesis of this campaign ({there})")
-        return known[hypothesis_id]
 
     def close(self) -> bool:
         """Stop what runs; True when all of it has ended in time."""

@@ -9,7 +9,7 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from ..tools.contract.base import Contract
-from ..tools.contract.errors import BadInput, Refused
+from ..tools.contract.errors import Refused
 from ..tools.contract.hypothesis import Hypothesis
 from ..tools.contract.verdict import Verdict
 from ..tools.experiment.views import BaselineView, Closing, Estimate, HypothesisView, SimulatedEffect
@@ -51,12 +51,12 @@ def experiment_tools(desk: Desk, prefixed: bool) -> list[Tool]:
     box = Toolbox("experiment", prefixed)
 
     def ask_to_try(hypothesis_id: HypothesisId, context: Context) -> Approval | Elicit[Approval] | None:
-        view = desk.hypothesis(hypothesis_id)
+        view = desk.campaign.hypothesis(hypothesis_id)
         return question(desk.campaign, str(desk.thread), view, context) if view.state == "needs_approval" else None
 
     def ask_to_keep(hypothesis_id: HypothesisId, context: Context) -> Approval | Elicit[Approval] | None:
-        view = desk.hypothesis(hypothesis_id)
-        waits = view.state == "needs_approval" or hypothesis_id in desk.campaign.view().stack.awaiting_approval
+        view = desk.campaign.hypothesis(hypothesis_id)
+        waits = view.state == "needs_approval" or hypothesis_id in desk.campaign.stack().awaiting_approval
         return question(desk.campaign, str(desk.thread), view, context) if waits else None
 
     def baseline_summary() -> BaselineSummary | None:
@@ -75,10 +75,10 @@ def experiment_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         if status is None:
             if job == "baseline" and desk.campaign.view().baseline is not None:
                 status = JobStatus(job=job, kind="baseline", state="done", progress=None, seconds=0)
-            elif job not in ("baseline", "stack") and (verdict := desk.hypothesis(job).verdict) is not None:
+            elif job not in ("baseline", "stack") and (verdict := desk.campaign.hypothesis(job).verdict) is not None:
                 status = JobStatus(job=job, kind="experiment", state="done", progress=None, seconds=0)
             else:
-                raise BadInput("job", job, "a job started in this server; start it (again): what the ledger already holds is not measured twice")
+                raise Refused(f"job {job} was not started in this server and has no result yet: start it (again); what the ledger already holds is not measured twice")
         done_baseline = status.kind == "baseline" and status.state == "done"
         return JobResult(status=status, baseline=baseline_summary() if done_baseline else None, verdict=verdict, next=advice(status, verdict))
 
@@ -98,7 +98,7 @@ def experiment_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         """What a measurement will cost, in launches and wall seconds, and whether the budget affords it. Costs nothing. Call it before a start."""
         if hypothesis_id is None:
             return desk.campaign.estimate_baseline()
-        return desk.campaign.estimate(desk.hypothesis(hypothesis_id).id)
+        return desk.campaign.estimate(desk.campaign.hypothesis(hypothesis_id).id)
 
     @box.tool("Simulate a change", name="simulate", reads=True)
     def simulate(set: ToSet = {}, unset: ToUnset = (), env: ToEnv = {}) -> SimulatedEffect:  # noqa: B006  (never mutated; the schema shows the default)
@@ -122,7 +122,7 @@ def experiment_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         """Start the experiment that tries to refute one hypothesis: fresh launches, baseline and candidate interleaved, on held-out traffic. Costs launches
         and minutes (see estimate). Returns a job at once: follow it with result. One measurement at a time. Where the endpoint's permissions ask for it, a
         person is asked first. Repeating the call is safe: a judged hypothesis returns its verdict, nothing is measured twice."""
-        view = desk.hypothesis(hypothesis_id)
+        view = desk.campaign.hypothesis(hypothesis_id)
         if view.state == "needs_approval" and not (isinstance(answer, AcceptedElicitation) and answer.data is None):
             view = record(desk.campaign, hypothesis_id, answer)
         if view.state == "denied":
@@ -137,7 +137,7 @@ def experiment_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         """Put a change before a person: before it is tried (state needs_approval), or, for a supported lossy one, before it joins the stack. The person's
         answer is recorded. Does nothing when no answer is due. You can't answer for the person."""
         if isinstance(answer, AcceptedElicitation) and answer.data is None:
-            return desk.hypothesis(hypothesis_id)
+            return desk.campaign.hypothesis(hypothesis_id)
         return record(desk.campaign, hypothesis_id, answer)
 
     @box.tool("Measure the stack")

@@ -12,8 +12,8 @@ from typing import Literal
 
 from ..tools.contract.base import Contract
 from ..tools.contract.errors import BadInput, EngineFailure, Refused, ServewrightError
-from ..tools.experiment.bench import Cancelled
 from ..tools.experiment.views import Progress
+from ..tools.serving.custody import Cancelled
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ def add_resources(server: MCPServer, desk: Desk, servers: Sequence[str]) -> None
 
     def knob(engine: EngineKind, name: str) -> str:
         try:
-            return json.dumps(catalogue(engine).knob(name).model_dump(mode="json"))
+            return json.dumps(catalogue(engine).knob(name).model_dump(mode="json", exclude={"no_effect"}))  # shams are made of settings without effect
         except BadInput as error:
             raise ResourceNotFoundError(str(error)) from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from mcp.server.mcpserver.tools import Tool
 
@@ -27,11 +26,6 @@ class WorkloadView(Contract):
     """Requests, prompt and output tokens (mean and percentiles), ideal share of prompt tokens that an infinite prefix cache would save, mean rate."""
 
 
-def scalars(described: dict[str, Any]) -> dict[str, Scalar]:
-    """The scalar figures of a description, lists and tables left out."""
-    return {name: value for name, value in described.items() if isinstance(value, (bool, int, float, str))}
-
-
 def traffic_tools(desk: Desk, prefixed: bool) -> list[Tool]:
     box = Toolbox("traffic", prefixed)
 
@@ -39,17 +33,13 @@ def traffic_tools(desk: Desk, prefixed: bool) -> list[Tool]:
     def describe() -> WorkloadView:
         """The workload in figures: how long prompts and answers are, how much of the prompts a prefix cache could save, how requests arrive. Read it before you
         decide which lever family can matter: long prompts with little sharing and short prompts with long answers have different bottlenecks. Free."""
-        endpoint = desk.campaign.endpoint
-        baseline = desk.campaign.view().baseline
-        if baseline is not None:
-            figures = baseline.workload
-        else:
-            from ..tools.traffic.workload import load_workload
+        from ..tools.experiment.workload import figures
 
-            figures = scalars(load_workload(endpoint.workload).describe())
+        campaign = desk.campaign
+        endpoint = campaign.endpoint
         return WorkloadView(
             trace=Path(endpoint.workload.trace).name, workload_class=endpoint.workload.workload_class, window_s=endpoint.measurement.window_s,
-            cache_policy=endpoint.measurement.cache_policy, figures=figures,
+            cache_policy=endpoint.measurement.cache_policy, figures=figures(campaign.workload),
         )  # fmt: skip
 
     return box.tools

@@ -46,9 +46,9 @@ def workspace_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         """Make a proposed change real: the stack so far with the hypothesis's intervention, checked against the engine's own arguments. Returns its digest, the
         difference, a patch and the command. Costs nothing and launches nothing; call it before start, and mend the hypothesis if it isn't what you meant."""
         campaign = desk.campaign
-        change = desk.hypothesis(hypothesis_id).hypothesis.intervention
+        change = campaign.hypothesis(hypothesis_id).hypothesis.intervention
         configuration = campaign.check(change)
-        changes = campaign.view().stack.configuration.difference(configuration)
+        changes = campaign.stack().configuration.difference(configuration)
         return Candidate(
             hypothesis_id=hypothesis_id, configuration=configuration.digest(), changes=changes, patch=patch_text(changes), command=campaign.command(configuration)
         )

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 
 import pytest
+
 from servewright.mcp_servers.jobs import Jobs, JobStatus
 from servewright.tools.contract.errors import EngineFailure, Refused
-from servewright.tools.experiment.bench import Cancelled
 from servewright.tools.experiment.views import Progress
+from servewright.tools.serving.custody import Cancelled
 
 Report = Callable[[Progress], None]
 

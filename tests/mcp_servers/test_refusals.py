@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
+
 from servewright.mcp_servers import factory
 from servewright.mcp_servers.context import Desk
 from servewright.mcp_servers.factory import Toolbox, make_server

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.types import Tool
+
 from servewright.mcp_servers.context import Desk
 from servewright.mcp_servers.servers import NAMES, make
 from servewright.tools.contract.errors import BadInput

@@ -17,6 +17,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+
 from servewright.mcp_servers.serving import loopback, token_from
 from servewright.tools.contract.errors import BadInput
 
