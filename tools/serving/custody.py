@@ -50,7 +50,7 @@ class Custody:
         threading.Thread(target=self._listen, name="keeper-events", daemon=True).start()
         with contextlib.suppress(BrokenPipeError):
             assert self._process.stdin is not None
-            self._process.stdin.write(job.model_dump_json())
+            self._process.stdin.write(job.to_json())
             self._process.stdin.close()
 
     def wait_started(self, cancel: threading.Event | None, progress: Callable[[str], None] | None) -> Lease:

@@ -32,7 +32,7 @@ def _rule(kind: FailureKind, pattern: str, hint: str) -> _Rule:
 
 _RULES: tuple[_Rule, ...] = (
     _rule("port_taken", r"address already in use|errno 98|port \d+ is already in use", "stop what listens there, or let Servewright choose the port"),
-    _rule("bad_flag", r"error: unrecognized arguments|error: argument |error: .*(?:expected|invalid|required)", "see the engine's own help, or leave the argument out"),
+    _rule("bad_flag", r"^(?:[\w ./-]+: )?error: (?:unrecognized arguments|argument |the following arguments|.*is not usable; expected)", "see the engine's own help, or leave the argument out"),
     _rule(
         "out_of_memory",
         r"cuda out of memory|outofmemoryerror|cuda error: out of memory|hip out of memory|defaultcpuallocator: can't allocate|cannot allocate memory|\bout of memory\b|memoryerror",

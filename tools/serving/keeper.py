@@ -16,10 +16,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..contract.base import Contract
 from .leases import Lease, Leases
 from .processes import Identity, alive, end, identify
 from .reaper import reap
@@ -28,7 +28,8 @@ _PR_SET_PDEATHSIG = 1
 POLL_S = 0.2
 
 
-class Job(Contract):
+@dataclass(frozen=True)
+class Job:
     """What a keeper is to do."""
 
     argv: tuple[str, ...]
@@ -45,6 +46,14 @@ class Job(Contract):
     ttl_s: float
     grace_s: float = 10.0
     """From SIGTERM to SIGKILL."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Job:
+        body = json.loads(text)
+        return Job(**(body | {"owner": Identity(**body["owner"])} | {name: tuple(body[name]) for name in ("argv", "cores", "devices")}))
 
 
 class Keeper:
@@ -65,7 +74,7 @@ class Keeper:
             hold, held = os.pipe()
             with Path(self.job.log).open("ab", buffering=0) as log:
                 engine = self._start(lease, log.fileno(), (hold, held))
-            lease = lease.model_copy(update={"engine": identify(engine.pid), "port": self.job.port, "log": self.job.log})
+            lease = replace(lease, engine=identify(engine.pid), port=self.job.port, log=self.job.log)
             guard = self._fork_guard(lease, hold, held)
             self.leases.update(lease)
             self._say("started", pid=engine.pid)
@@ -129,6 +138,8 @@ class Keeper:
                 for descriptor in (0, 1, 2):
                     os.dup2(nothing.fileno(), descriptor)
             os.read(hold, 1)
+            while alive(self.me):  # its files are closed a moment before it counts as dead
+                time.sleep(0.01)
             reap(Leases(self.leases.path.parent))
         finally:
             os._exit(0)
@@ -149,7 +160,7 @@ class Keeper:
 
 
 def main() -> int:
-    keeper = Keeper(Job.model_validate_json(sys.stdin.read()))
+    keeper = Keeper(Job.from_json(sys.stdin.read()))
 
     def on_signal(*_: object) -> None:
         keeper.told_to_end = True

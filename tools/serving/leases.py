@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import sqlite3
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
-from ..contract.base import Contract
 from .paths import state_folder
 from .processes import Identity, alive
-
-LeaseState = Literal["held", "releasing"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS leases (id TEXT PRIMARY KEY, body TEXT NOT NULL, state TEXT NOT NULL, expires_at REAL NOT NULL);
@@ -22,7 +20,8 @@ CREATE TABLE IF NOT EXISTS devices (device TEXT PRIMARY KEY, lease TEXT NOT NULL
 """
 
 
-class Lease(Contract):
+@dataclass(frozen=True)
+class Lease:
     """One engine's right to its devices. The keeper holds it for the owner."""
 
     id: str
@@ -32,16 +31,25 @@ class Lease(Contract):
     """What for, as a person reads it: the endpoint's name."""
     owner: Identity
     keeper: Identity
+    since: float
+    """Unix time."""
     engine: Identity | None = None
     port: int | None = None
     log: str | None = None
-    since: float
-    """Unix time."""
 
     @property
     def mark(self) -> str:
         """In the environment of every process of the engine."""
         return f"SERVEWRIGHT_LEASE={self.id}"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Lease:
+        body = json.loads(text)
+        who = {name: Identity(**body[name]) for name in ("owner", "keeper", "engine") if body[name] is not None}
+        return Lease(**(body | who | {"devices": tuple(body["devices"])}))
 
     def __str__(self) -> str:
         minutes = max(0.0, time.time() - self.since) / 60
@@ -59,17 +67,17 @@ class Leases:
 
     def acquire(self, devices: Sequence[str], *, what: str, owner: Identity, keeper: Identity, ttl_s: float) -> Lease | tuple[Lease, ...]:
         """All of the devices at once, or who holds some of them (also those whose keeper is dead: the reaper frees these)."""
-        lease = Lease(id=uuid.uuid4().hex[:16], devices=tuple(devices), what=what, owner=owner, keeper=keeper, since=time.time())
+        lease = Lease(id=secrets.token_hex(8), devices=tuple(devices), what=what, owner=owner, keeper=keeper, since=time.time())
         with self._write() as database:
             if holders := self._holders(database, devices):
                 return holders
-            database.execute("INSERT INTO leases VALUES (?, ?, 'held', ?)", (lease.id, lease.model_dump_json(), time.time() + ttl_s))
+            database.execute("INSERT INTO leases VALUES (?, ?, 'held', ?)", (lease.id, lease.to_json(), time.time() + ttl_s))
             database.executemany("INSERT INTO devices VALUES (?, ?)", [(device, lease.id) for device in lease.devices])
         return lease
 
     def update(self, lease: Lease) -> None:
         with self._write() as database:
-            database.execute("UPDATE leases SET body = ? WHERE id = ?", (lease.model_dump_json(), lease.id))
+            database.execute("UPDATE leases SET body = ? WHERE id = ?", (lease.to_json(), lease.id))
 
     def ask_release(self, lease_id: str) -> None:
         """Tell the keeper to stop the engine."""
@@ -91,7 +99,7 @@ class Leases:
 
     def all(self) -> tuple[Lease, ...]:
         with self._read() as database:
-            return tuple(Lease.model_validate_json(row[0]) for row in database.execute("SELECT body FROM leases ORDER BY id"))
+            return tuple(Lease.from_json(row[0]) for row in database.execute("SELECT body FROM leases ORDER BY id"))
 
     def orphaned(self) -> tuple[Lease, ...]:
         """Leases whose keeper is dead."""
@@ -101,7 +109,7 @@ class Leases:
     def _holders(database: sqlite3.Connection, devices: Sequence[str]) -> tuple[Lease, ...]:
         marks = ",".join("?" * len(devices))
         query = f"SELECT DISTINCT body FROM leases JOIN devices ON devices.lease = leases.id WHERE device IN ({marks})"  # noqa: S608 - only question marks are put in
-        return tuple(Lease.model_validate_json(row[0]) for row in database.execute(query, tuple(devices)))
+        return tuple(Lease.from_json(row[0]) for row in database.execute(query, tuple(devices)))
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:

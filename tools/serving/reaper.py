@@ -12,7 +12,7 @@ def reap(leases: Leases | None = None) -> tuple[Lease, ...]:
     freed: list[Lease] = []
     for lease in leases.orphaned():
         # No engine yet on record: the keeper died between starting it and saying so; the mark in the environment finds it.
-        if end(lease.engine or lease.keeper, lease.mark, grace_s=2.0):
+        if end(lease.engine or lease.keeper, lease.mark, grace_s=1.0):
             leases.remove(lease.id)
             freed.append(lease)
     return tuple(freed)

@@ -83,8 +83,9 @@ class Scraper:
     def scrape(self) -> None:
         try:
             status, body = request(self.url, "/metrics", timeout_s=5)
-            if status == 200:
-                self.readings.append(read(parse(body.decode("utf-8", "replace"), WANTED), time.monotonic()))
+            samples = parse(body.decode("utf-8", "replace"), WANTED) if status == 200 else []
+            if samples:
+                self.readings.append(read(samples, time.monotonic()))
                 return
         except (EngineFailure, BadInput):
             pass

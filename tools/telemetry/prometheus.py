@@ -26,7 +26,7 @@ def parse(text: str, only: tuple[str, ...] = ()) -> list[Sample]:
     Raises `BadInput` for what isn't in the format.
     """
     samples: list[Sample] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):  # not splitlines(): a label may hold other separators
         if not line or line.startswith("#") or line.isspace() or (only and not line.startswith(only)):
             continue
         match = _LINE.match(line)
