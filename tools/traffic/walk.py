@@ -1,0 +1,66 @@
+"""The ladder of offered rates, and the frozen rule by which a run walks it.
+
+The ladder is a fine geometric grid, fixed when the series is opened. A run need not visit all of it: the rule below, the same for every arm,
+visits the steps that the guardrails need and then closes in on the step where the SLA is lost. What it visits follows from the ladder, the
+reference and the attainments seen, and from nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+RATIO = 1.05
+"""Neighbouring rates of an automatic ladder."""
+LOWEST, HIGHEST = 0.4, 8.0
+"""Ends of an automatic ladder, as multiples of the reference."""
+LOADS = (0.8, 1.0, 1.2, 1.5)
+
+
+def ladder_around(reference: float) -> tuple[float, ...]:
+    """Rates (requests per server second) from 0.4 to 8 times `reference`; the reference itself is on it."""
+    below = math.ceil(math.log(1 / LOWEST) / math.log(RATIO))
+    above = math.ceil(math.log(HIGHEST) / math.log(RATIO))
+    return tuple(round(reference * RATIO**k, 6) for k in range(-below, above + 1))
+
+
+def must_visit(ladder: Sequence[float], reference: float) -> list[int]:
+    """Indices nearest to 0.8, 1.0, 1.2 and 1.5 times `reference`, ascending."""
+    return sorted({min(range(len(ladder)), key=lambda i, load=load: abs(math.log(ladder[i] / (load * reference)))) for load in LOADS})
+
+
+def next_step(ladder: Sequence[float], reference: float, kept: Mapping[int, bool]) -> int | None:
+    """Index of the step to replay next, or None when the run is complete.
+
+    `kept`: index -> whether the SLA's attainment held there. First the steps that must be visited, ascending; then, while nothing failed, up in
+    strides that double; while nothing held, down alike; then bisection between the highest step that held below the lowest failure and that failure.
+    """
+    for index in must_visit(ladder, reference):
+        if index not in kept:
+            return index
+    failed = [i for i, held in kept.items() if not held]
+    if not failed:
+        return _stride(kept, len(ladder), up=True)
+    lowest_failure = min(failed)
+    held_below = [i for i, held in kept.items() if held and i < lowest_failure]
+    if not held_below:
+        return _stride(kept, len(ladder), up=False)
+    highest_held = max(held_below)
+    return (highest_held + lowest_failure) // 2 if lowest_failure - highest_held > 1 else None
+
+
+def _stride(kept: Mapping[int, bool], size: int, *, up: bool) -> int | None:
+    """One stride beyond the extreme step: 4 grid steps at first, then doubled with every step taken beyond the four that must be visited."""
+    extreme = max(kept) if up else min(kept)
+    stride = 4 * 2 ** max(0, len(kept) - len(LOADS))
+    if extreme == (size - 1 if up else 0):
+        return None
+    return min(extreme + stride, size - 1) if up else max(extreme - stride, 0)
+
+
+def walked(ladder: Sequence[float], reference: float, kept: Mapping[int, bool]) -> list[int]:
+    """Indices in the order in which a run with these outcomes visits them. Ends early where an outcome that the walk needs is missing."""
+    known: dict[int, bool] = {}
+    while (index := next_step(ladder, reference, known)) is not None and index in kept:
+        known[index] = kept[index]
+    return list(known)
