@@ -15,6 +15,7 @@ from .ledger import Entry
 from .owner import Owner
 from .project import Project
 from .records import RunAborted, RunFinished, RunReserved, RunStarted
+from .store import StorageFailure
 
 RunStatus = Literal["reserved", "running", "finished", "aborted"]
 
@@ -47,8 +48,9 @@ def runs(project: Project, *, campaign: str | None = None, experiment: str | Non
     by_run: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         by_run.setdefault(str(entry.key), {})[entry.kind] = entry
-    found = (_assemble(run_id, parts) for run_id, parts in by_run.items() if _matches(parts["run_reserved"], experiment, kind))
-    return list(found)
+    if lost := [name for name, parts in by_run.items() if "run_reserved" not in parts]:
+        raise StorageFailure(f"the record is damaged: run {lost[0]} was never reserved")
+    return [_assemble(name, parts) for name, parts in by_run.items() if _matches(parts["run_reserved"], experiment, kind)]
 
 
 def get_run(project: Project, run_id: str) -> Run:

@@ -19,6 +19,7 @@ from .history import Run, runs
 from .project import Project
 from .records import CampaignClosed, FloorRecorded, VerdictRecorded
 from .seals import opens
+from .store import StorageFailure
 from .verdicts import judged
 
 
@@ -36,23 +37,34 @@ class Verification(Contract):
 
 
 def verify(project: Project, *, head: str | None = None) -> Verification:
-    """Never raises for a damaged record: that is what it reports. Raises `StorageFailure` when the file is no database at all."""
+    """Never raises for a damaged record: that is what it reports. `head`: a hash kept from earlier."""
     ledger = project.ledger
-    problems, readable = check_chain(ledger, head)
-    notices: list[str] = [] if ledger.head_path.is_file() else [f"{ledger.head_path.name} is missing: entries cut off at the end could not be seen"]
+    problems: list[str] = []
+    notices = [] if ledger.head_path.is_file() else [f"{ledger.head_path.name} is missing: entries cut off at the end could not be seen"]
     counts = {"runs": 0, "artifacts": 0, "verdicts": 0}
-    if readable:
-        every = runs(project)
-        named = _artifacts(project)
-        counts = {"runs": len(every), "artifacts": len(named), "verdicts": len(ledger.entries("verdict"))}
-        problems += [problem for name in sorted(named) if (problem := project.store.verify(name))]
-        problems += _lives(project, every) + _measurements(project, every) + _floors(project, every) + _closings(project)
-        found, more = _verdicts(project)
-        problems, notices = problems + found, notices + more + _notices(project, every, named)
-    else:
-        notices.append("figures and verdicts were not computed again, because entries can't be read")
-    number, newest = ledger.head()
+    number, newest = 0, ""
+    try:
+        found, readable = check_chain(ledger, head)
+        problems += found
+        number, newest = ledger.head()
+        if readable:
+            counts = _recompute(project, problems, notices)
+        else:
+            notices.append("figures and verdicts were not computed again, because entries can't be read")
+    except StorageFailure as error:
+        problems.append(str(error))
     return Verification(entries=number, head=newest, problems=tuple(problems), notices=tuple(notices), **counts)
+
+
+def _recompute(project: Project, problems: list[str], notices: list[str]) -> dict[str, int]:
+    every = runs(project)
+    named = _artifacts(project)
+    problems += [problem for name in sorted(named) if (problem := project.store.verify(name))]
+    problems += _lives(project, every) + _measurements(project, every) + _floors(project, every) + _closings(project)
+    wrong, more = _verdicts(project)
+    problems += wrong
+    notices += more + _notices(project, every, named)
+    return {"runs": len(every), "artifacts": len(named), "verdicts": len(project.ledger.entries("verdict"))}
 
 
 def _artifacts(project: Project) -> set[str]:

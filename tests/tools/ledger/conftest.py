@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -22,26 +23,22 @@ from servewright.tools.ledger.project import Project
 from servewright.tools.ledger.seals import SealBook
 
 LADDER = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0)
-REQUESTS = 60
 BASE = Configuration(kind="sim", args={"max_num_seqs": 8})
 
 
-def rows(capacity: float, seed: int, window_s: float = 20.0) -> pl.DataFrame:
-    """Requests keep a TTFT bound of 1 s until the offered rate passes `capacity`; beyond it an ever larger share loses it."""
-    noise = random.Random(seed)
-    table: list[dict[str, object]] = []
+def rows(capacity: float, seed: int, warmup_s: float = 2.0, window_s: float = 20.0) -> pl.DataFrame:
+    """TTFT grows with the cube of the offered rate, and is the SLA's bound of 1 s at `capacity`: the ladder then reads exactly that."""
+    noise, steps = np.random.default_rng(seed), []
     for index, rate in enumerate(LADDER):
-        for request in range(REQUESTS):
-            late = request < REQUESTS * max(0.0, 0.05 + 0.2 * (rate / capacity - 1))
-            scheduled = 2.0 + window_s * request / REQUESTS
-            first = scheduled + (2.0 if late else 0.2 * rate / capacity) + noise.random() * 0.01
-            table.append(
-                {"rate_index": index, "offered_rps": rate, "phase": "measure", "request": request, "scheduled_s": scheduled, "sent_s": scheduled + 0.0005}
-                | {"first_s": first, "last_s": first + 1.0, "end_s": first + 1.0, "status": "ok", "http_status": 200, "finish_reason": "length"}
-                | {"prompt_tokens": 100, "cached_tokens": 0, "output_tokens": 21, "expected_prompt_tokens": 100, "expected_output_tokens": 21}
-                | {"chunks": 21, "text_sha": f"{request:016x}", "error": None}
-            )
-    return pl.DataFrame(table, schema={name: getattr(pl, dtype) for name, dtype in ROW_SCHEMA.items()})
+        count = round(rate * (warmup_s + window_s))
+        scheduled = np.arange(count) / rate
+        first = scheduled + (rate / capacity) ** 3 * (1 - 0.01 * noise.random(count))
+        times = {"scheduled_s": scheduled, "sent_s": scheduled + 0.0005, "first_s": first, "last_s": first + 1, "end_s": first + 1}
+        whole = {"rate_index": index, "offered_rps": rate, "status": "ok", "http_status": 200, "finish_reason": "length", "prompt_tokens": 100, "cached_tokens": 0}
+        whole |= {"output_tokens": 21, "expected_prompt_tokens": 100, "expected_output_tokens": 21, "chunks": 21, "text_sha": "0" * 16, "error": None}
+        step = pl.DataFrame({**times, "request": np.arange(count), "phase": np.where(scheduled < warmup_s, "warmup", "measure")})
+        steps.append(step.with_columns(**{name: pl.lit(value) for name, value in whole.items()}))
+    return pl.concat(steps).select(pl.col(name).cast(getattr(pl, dtype)) for name, dtype in ROW_SCHEMA.items())
 
 
 class Campaign:
@@ -144,7 +141,7 @@ def campaign(tmp_path: Path) -> Campaign:
     return Campaign(tmp_path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
     """Names that tests need from here (test folders are no packages)."""
     return SimpleNamespace(rows=rows, BASE=BASE, Campaign=Campaign)
