@@ -81,7 +81,8 @@ class ClockedEngine:
                 return
             start = arrived[0].arrival
             scheduler.add(arrived.popleft())
-        step = scheduler.schedule()
+        while not (step := scheduler.schedule()):
+            pass  # under the priority policy a request that preempts itself ends the step; its blocks are free now
         self._step = step
         self._end = start + self.cost.seconds(step)
         self._timer.set(self._origin + self._end / self.clock)

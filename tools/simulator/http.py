@@ -31,8 +31,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
         self._url, self._body = b"", bytearray()
-        self._queue: deque[tuple[str, bytes, bytes]] = deque()
-        self._busy = self._keep = False
+        self._queue: deque[tuple[str, bytes, bytes, bool]] = deque()
+        self._busy, self._keep = False, True
         self.answer: object | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -67,14 +67,13 @@ class Connection(asyncio.Protocol):
             self.drop()
 
     def on_message_complete(self) -> None:
-        self._keep = self._parser.should_keep_alive()
-        self._queue.append((self._parser.get_method().decode(), self._url, bytes(self._body)))
+        self._queue.append((self._parser.get_method().decode(), self._url, bytes(self._body), self._parser.should_keep_alive()))
         if not self._busy:
             self._next()
 
     def _next(self) -> None:
         while self._queue and not self._busy and self._transport is not None:
-            method, raw, body = self._queue.popleft()
+            method, raw, body, self._keep = self._queue.popleft()
             self._busy = True
             url = httptools.parse_url(raw)
             self._service.handle(self, method, (url.path or b"/").decode("latin-1"), (url.query or b"").decode("latin-1"), body)

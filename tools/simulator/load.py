@@ -26,18 +26,14 @@ class Prompt:
         return known
 
 
-@dataclass(slots=True)
 class SimRequest:
-    """Arrives `at_s` seconds after the replay's start, and generates exactly `output_tokens`."""
+    """Arrives `at_s` seconds after the replay's start, and generates exactly `output_tokens`. A prompt that is simulated often should be one `Prompt`."""
 
-    at_s: float
-    prompt: Prompt | Sequence[int]
-    output_tokens: int
+    __slots__ = ("at_s", "output_tokens", "prompt")
 
-    def read(self) -> Prompt:
-        if not isinstance(self.prompt, Prompt):
-            self.prompt = Prompt(self.prompt)
-        return self.prompt
+    def __init__(self, at_s: float, prompt: Prompt | Sequence[int], output_tokens: int) -> None:
+        self.at_s, self.output_tokens = at_s, output_tokens
+        self.prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
 
 
 @dataclass(slots=True)

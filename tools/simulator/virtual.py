@@ -69,7 +69,7 @@ class VirtualEngine:
         block, max_len = self.scheduler.block, self.scheduler.max_len
         requests: list[Request | None] = []
         for number, arrival in enumerate(arrivals):
-            prompt = arrival.read()
+            prompt = arrival.prompt
             limit = max(1, arrival.output_tokens)
             fits = prompt.length + limit <= max_len
             hashes = prompt.hashes(block) if self.scheduler.pool.caching else ()
@@ -94,15 +94,16 @@ class VirtualEngine:
                 scheduler.add(queue[position])
                 position += 1
             step = scheduler.schedule()
+            if not step:
+                continue  # under the priority policy a request that preempts itself ends the step; its blocks are free now
             seconds = cost.seconds(step)
             now += seconds
             see(len(scheduler.running), len(scheduler.waiting), pool.usage, seconds)
             scheduler.finish(step, now)
-            steps = steady_steps(scheduler)
-            if not steps:
+            arrival = queue[position].arrival if position < total else float("inf")
+            if arrival <= now or now >= until or not (steps := steady_steps(scheduler)):
                 continue
             sequences, context = len(scheduler.running), context_of(scheduler)
-            arrival = queue[position].arrival if position < total else float("inf")
             steps = steps_until(cost, sequences, context, steps, min(arrival, until) - now)
             seconds = cost.decodes(sequences, context, steps)
             now += seconds
@@ -113,7 +114,7 @@ class VirtualEngine:
 
 def _outcome(request: Request | None, arrival: SimRequest, until: float) -> Outcome:
     if request is None:
-        return Outcome(None, None, arrival.read().length, None, 0, "http_error", 0)
+        return Outcome(None, None, arrival.prompt.length, None, 0, "http_error", 0)
     ok = request.state == FINISHED and 0 <= request.last <= until
     first = request.first if 0 <= request.first <= until else None
     cached = request.cached if ok else None
