@@ -6,13 +6,11 @@ import hmac
 import os
 import signal
 import sys
-from ipaddress import ip_address
 
 import anyio
 from mcp.server import MCPServer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..tools.contract.errors import BadInput
 from .context import Desk
 
 MOST_BYTES = 1024 * 1024
@@ -52,30 +50,6 @@ def serve_http(server: MCPServer, desk: Desk, host: str, port: int, token: str |
         uvicorn.Server(config).run()
     finally:
         _close(desk)
-
-
-def token_from(environment: str | None, host: str, no_auth: bool) -> str | None:
-    """The bearer token that clients must show. Raises `BadInput` where the server would be open to others than this machine's user."""
-    if environment is not None:
-        token = os.environ.get(environment, "")
-        if len(token) < 16:
-            raise BadInput("--token-env", environment, "the name of an environment variable that holds a token of at least 16 characters")
-        return token
-    if not no_auth:
-        raise BadInput("--token-env", "(not given)", "the name of an environment variable that holds the bearer token; on loopback --no-auth serves without one")
-    if not loopback(host):
-        raise BadInput("--no-auth", host, "a loopback host such as 127.0.0.1; anything else needs --token-env")
-    return None
-
-
-def loopback(host: str) -> bool:
-    """The host can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class BearerOnly:

@@ -36,14 +36,17 @@ def serve(
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Serve without a token; on loopback only (http).")] = False,
 ) -> None:
     """Serve one server's tools, or all of them, until the client goes."""
-    from ...mcp_servers.context import Desk
-    from ...mcp_servers.servers import make
-    from ...mcp_servers.serving import serve_http, serve_stdio, token_from
+    from ...mcp_servers.access import token_from
     from ...tools.contract.errors import BadInput
 
     if endpoint is not None and thread is None:
         raise BadInput("--endpoint", str(endpoint), "a --thread beside it, which names the investigation")
     token = token_from(token_env, host, no_auth) if transport == "http" else None
+
+    from ...mcp_servers.context import Desk
+    from ...mcp_servers.servers import make
+    from ...mcp_servers.serving import serve_http, serve_stdio
+
     desk = Desk(project, thread, endpoint)
     server = make(name, desk)
     if transport == "http":

@@ -59,7 +59,7 @@ model: {name: llama-3.1-8b}
 hardware: {profile: h100-sxm}
 sla: {ttft_s: 1.0, tpot_s: 0.03}
 workload: {trace: trace.jsonl, format: mooncake}
-measurement: {mode: virtual, window_s: 10, warmup_s: 1, drain_s: 10, floor_runs: 3, screen: none, shams: 1}
+measurement: {mode: virtual, window_s: 6, warmup_s: 1, drain_s: 6, floor_runs: 2, max_pairs: 3, screen: none, shams: 1}
 minimum_effect: 0.05
 """
 

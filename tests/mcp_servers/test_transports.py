@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -18,7 +18,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from servewright.mcp_servers.serving import loopback, token_from
+from servewright.graph.cli.main import main
+from servewright.mcp_servers.access import loopback, token_from
+from servewright.mcp_servers.context import Desk
 from servewright.tools.contract.errors import BadInput
 
 from .conftest import COMMAND, TOKEN
@@ -76,11 +78,12 @@ def test_http_refuses_to_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [loopback(host) for host in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "example.org")] == [True, True, True, False, False, False]
 
 
-def test_the_command_refuses_without_traceback(tmp_path: Path) -> None:
-    for options in (["all", "--transport", "http"], ["nothing"], ["all", "--endpoint", "x.yaml"]):
-        done = subprocess.run([*COMMAND, *options, "--project", str(tmp_path)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-        assert done.returncode == 2, done.stderr
-        assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+@pytest.mark.parametrize("options", [["all", "--transport", "http"], ["nothing"], ["all", "--endpoint", "x.yaml"]])
+def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["mcp", "serve", *options, "--project", str(tmp_path)])
+    assert ended.value.code == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize("end", ["eof", "sigterm"])
@@ -102,7 +105,20 @@ def test_stdio_ends_with_its_client_or_a_signal(tmp_path: Path, end: str) -> Non
         process.stdin.close()
 
 
-def test_mcp_list_names_every_server() -> None:
-    done = subprocess.run([sys.executable, "-m", "servewright.graph.cli.main", "mcp", "list"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0
-    assert "experiment: baseline_start" in done.stdout and "all: " in done.stdout
+def test_mcp_list_names_every_server(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["mcp", "list"])
+    assert not ended.value.code
+    said = capsys.readouterr().out
+    assert "experiment: baseline_start" in said and "all: " in said
+
+
+async def test_a_client_that_goes_ends_what_it_had_started(desk: Desk, endpoint_file: Path) -> None:
+    options = ["all", "--project", str(desk.folder), "--thread", "t1", "--endpoint", str(endpoint_file)]
+    parameters = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], *options], env=dict(os.environ))
+    async with Client(stdio_client(parameters)) as client:
+        job = await client.call_tool("experiment_baseline_start", {})
+        assert job.structured_content == {"id": "baseline", "kind": "baseline", "state": "running"}
+    from servewright.tools.ledger.runs import runs
+
+    assert not [run for run in runs(desk.project, campaign="t1") if run.status == "running" and run.owner.alive()]
