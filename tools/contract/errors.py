@@ -52,7 +52,8 @@ class EngineFailure(ServewrightError):
     """An engine did not start, or died. `line` is the line of its log that says why."""
 
     def __init__(self, kind: FailureKind, line: str, hint: str = "", log: str = "") -> None:
-        self.kind, self.line, self.hint, self.log = kind, line, hint, log
+        self.kind: FailureKind = kind
+        self.line, self.hint, self.log = line, hint, log
         parts = [f"engine failure ({kind}): {line}", hint and f"hint: {hint}", log and f"log: {log}"]
         super().__init__("\n".join(part for part in parts if part))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from .base import Contract, digest
@@ -19,7 +21,7 @@ class MeasurementPolicy(Contract):
     drain_s: float
     cache_policy: CachePolicy
     climb: bool
-    """True: the ladder is climbed only until attainment has been lost twice in a row, and always through 1.5 times the reference."""
+    """True: the ladder is walked by a frozen rule: the loads around the reference, then towards the step where the SLA is lost. False: all rates, ascending."""
     version: str = "1"
     """Of the replay and of the reading of capacity; raised when either changes what a figure means."""
 
@@ -30,8 +32,8 @@ class Series(Contract):
     workload: str
     """Digest of the frozen workload file."""
     workload_class: WorkloadClass
-    window: str
-    """`explore` (the trace's first part) or `held_out` (its last part)."""
+    window: Literal["explore", "held_out"]
+    """explore: the trace's first part; held_out: its last, which only confirmation and the noise floor use."""
     ladder: tuple[float, ...] = Field(min_length=2)
     """Offered rates in requests per server second, ascending."""
     reference_capacity: float = Field(gt=0)

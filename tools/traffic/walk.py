@@ -25,14 +25,18 @@ def ladder_around(reference: float) -> tuple[float, ...]:
 
 
 def must_visit(ladder: Sequence[float], reference: float) -> list[int]:
-    """Indices nearest to 0.8, 1.0, 1.2 and 1.5 times `reference`, ascending."""
-    return sorted({min(range(len(ladder)), key=lambda i, load=load: abs(math.log(ladder[i] / (load * reference)))) for load in LOADS})
+    """Indices that bracket the loads 0.8 to 1.5 times `reference`, and those nearest to 1.0 and 1.2; ascending."""
+    rates = [load * reference for load in LOADS]
+    below = [i for i, rate in enumerate(ladder) if rate <= rates[0] * (1 + 1e-9)]
+    above = [i for i, rate in enumerate(ladder) if rate >= rates[-1] * (1 - 1e-9)]
+    between = [min(range(len(ladder)), key=lambda i, rate=rate: abs(math.log(ladder[i] / rate))) for rate in rates[1:-1]]
+    return sorted({*below[-1:], *between, *above[:1]})
 
 
 def next_step(ladder: Sequence[float], reference: float, kept: Mapping[int, bool]) -> int | None:
     """Index of the step to replay next, or None when the run is complete.
 
-    `kept`: index -> whether the SLA's attainment held there. First the steps that must be visited, ascending; then, while nothing failed, up in
+    `kept`: index -> whether the SLA's attainment held there. First the steps that must be visited, ascending (see `must_visit`); then, while nothing failed, up in
     strides that double; while nothing held, down alike; then bisection between the highest step that held below the lowest failure and that failure.
     """
     for index in must_visit(ladder, reference):

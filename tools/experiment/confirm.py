@@ -1,0 +1,76 @@
+"""Carry out a registered experiment: screen, pairs in random order, judge."""
+
+from __future__ import annotations
+
+import threading
+
+from ..contract.errors import EngineFailure
+from ..contract.experiment import ExperimentPlan
+from ..contract.run import RunRecord
+from ..contract.verdict import Verdict
+from ..judgement.verdict import advance
+from ..ledger.campaigns import open_series
+from ..ledger.evidence import evidence
+from ..ledger.verdicts import record_verdict, verdict_of
+from .baseline import series_for
+from .bench import Bench
+from .policy import at_clock
+from .runner import BudgetSpent, Hear, Runner
+from .views import Progress
+
+
+def carry_out(runner: Runner, plan: ExperimentPlan, bench: Bench, screen_bench: Bench, hear: Hear, cancel: threading.Event) -> Verdict:
+    """Make every run that the rule asks for, then have the ledger judge. Safe to call again: finished runs are read.
+
+    Raises `EngineFailure` when the baseline fails, `Cancelled` when stopped. A budget that ends closes the experiment: it is judged on what there is.
+    """
+    experiment, closed = plan.id(), False
+    if (known := verdict_of(runner.project, experiment)) is not None:
+        return known
+    while (todo := advance(evidence(runner.project, experiment))).action != "stop":
+        try:
+            if todo.action == "screen":
+                _pair(runner, plan, screen_bench, "screen", 0, hear, cancel)
+            else:
+                _pair(runner, plan, bench, "stack" if plan.purpose == "stack" else "confirm", todo.pair or 0, hear, cancel)
+        except BudgetSpent:
+            closed = True
+            break
+    hear(Progress(phase="judge", message=f"experiment {plan.number}: judging"))
+    return record_verdict(runner.project, experiment, closed=closed)
+
+
+def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number: int, hear: Hear, cancel: threading.Event) -> None:
+    """Both arms, fresh launches, in the order that the plan's seed gives."""
+    series = plan.series
+    if kind == "screen":
+        mode = "virtual" if plan.screen == "virtual" else None
+        series = series_for(
+            at_clock(runner.endpoint, series.policy.clock),
+            workload=series.workload,
+            build=bench.build(),
+            window="explore",
+            ladder=series.ladder,
+            reference=series.reference_capacity,
+            short=True,
+            mode=mode,
+        )
+        open_series(runner.project, runner.campaign, series)
+    first = plan.first_arm(number)
+    for arm in (first, "candidate" if first == "baseline" else "baseline"):
+        configuration = plan.baseline if arm == "baseline" else plan.candidate
+        record: RunRecord = runner.run(
+            bench,
+            kind=kind,  # pyright: ignore[reportArgumentType] one of screen, confirm, stack
+            arm=arm,  # pyright: ignore[reportArgumentType]
+            pair=number,
+            series=series,
+            configuration=configuration,
+            experiment=plan.id(),
+            hear=hear,
+            cancel=cancel,
+        )
+        if record.failure is not None and arm == "baseline":
+            raise EngineFailure(record.failure.kind, record.failure.line, f"the baseline failed in pair {number + 1} of experiment {plan.number}; the campaign can't go on")
+        if record.failure is not None:
+            return  # the candidate can't be run: nothing more is spent on it

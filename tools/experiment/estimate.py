@@ -1,0 +1,47 @@
+"""What something will cost, before it is started."""
+
+from __future__ import annotations
+
+from ..contract.endpoint import Endpoint
+from .measured import Measured
+from .policy import SHORT
+from .views import Budget, Estimate
+
+STEPS = 9
+"""Ladder steps of a typical walk: four that must be visited, and the search."""
+LAUNCH_S = {"sim": 2.0, "vllm": 90.0, "sglang": 90.0}
+"""Wall seconds of a launch and a stop, before one has been measured."""
+
+
+def run_walls(endpoint: Endpoint, measured: Measured | None) -> tuple[float, float]:
+    """(wall seconds, replay wall seconds) of one run: as measured, else from the window and a typical number of steps (half of the drain is used)."""
+    if measured is not None:
+        return measured.wall_s, measured.replay_s
+    m = endpoint.measurement
+    if m.mode == "virtual":
+        return 1.0, 1.0
+    steps = len(m.rates) if m.rates else STEPS
+    replay = steps * (m.warmup_s + m.window_s + m.drain_s / 2) / m.clock
+    return replay + LAUNCH_S[endpoint.engine.kind], replay
+
+
+def baseline_cost(endpoint: Endpoint, budget: Budget) -> Estimate:
+    """Pilot and noise floor."""
+    pilot = 0.0 if endpoint.measurement.rates else SHORT
+    return _estimate(endpoint, budget, None, endpoint.measurement.floor_runs, pilot)
+
+
+def experiment_cost(endpoint: Endpoint, budget: Budget, measured: Measured | None) -> Estimate:
+    """Screen and the fewest pairs; futile ones end sooner, close ones go on to `max_pairs`."""
+    return _estimate(endpoint, budget, measured, 2 * endpoint.measurement.min_pairs, 2 * SHORT if endpoint.measurement.screen == "pair" else 0.0)
+
+
+def _estimate(endpoint: Endpoint, budget: Budget, measured: Measured | None, full: int, short: float) -> Estimate:
+    wall, replay = run_walls(endpoint, measured)
+    virtual = endpoint.measurement.mode == "virtual"
+    launches = 0 if virtual else full + round(short / SHORT)
+    wall_s, replay_s = wall * (full + short), replay * (full + short)
+    left = min(budget.replay_s_limit - budget.replay_s, budget.wall_s_limit - budget.wall_s)
+    fits = launches <= budget.launches_limit - budget.launches and max(replay_s, wall_s) <= left
+    text = f"about {launches} launches and {wall_s:.0f} s, of which {replay_s:.0f} s of replay"
+    return Estimate(launches=launches, replay_s=replay_s, wall_s=wall_s, affordable=fits, text=text if fits else f"{text}: more than the budget has left")
