@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 from ..contract.hypothesis import Intervention, Prediction
@@ -49,4 +50,4 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def cell(text: str) -> str:
     """One line, no column borders, no HTML."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", " ".join(text.split()).replace("|", "\\|"))
