@@ -27,7 +27,7 @@ def investigate(project: Project, endpoint: Path, thread: str, approvals: Approv
     if (pid := running(folder)) is not None:
         return pid
     argv = [sys.executable, "-m", "servewright.graph.cli.main", "investigate", str(endpoint.resolve()), "--thread", thread]
-    argv += ["--project", str(project.folder), "--approvals", approvals, "--json", *(["--model", model] if model else [])]
+    argv += ["--project", str(project.folder), "--approvals", approvals, *(["--model", model] if model else [])]
     with (folder / "investigate.log").open("ab") as log:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     _remember(folder, process.pid)

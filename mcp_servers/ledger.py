@@ -14,6 +14,7 @@ from ..tools.contract.errors import BadInput
 from ..tools.experiment.views import CampaignView, FamilyView, Fate
 from ..tools.ledger.ledger import Entry
 from ..tools.ledger.project import Project
+from ..tools.ledger.summary import summarise
 from .arguments import Thread
 from .context import Desk
 from .factory import Toolbox
@@ -67,39 +68,6 @@ def line(entry: Entry) -> EntryLine:
     return EntryLine(
         seq=entry.seq, kind=entry.kind, key=entry.key, campaign=entry.body.get("campaign"), at=entry.at, summary=summarise(entry), resource=f"ledger://entries/{entry.seq}"
     )
-
-
-def summarise(entry: Entry) -> str:
-    """What an entry says, in a line."""
-    body = entry.body
-    match entry.kind:
-        case "hypothesis":
-            return f"{body['hypothesis']['family']}: {body['hypothesis']['title']}"
-        case "experiment":
-            return f"experiment {body['number']} ({body['purpose']}): {body['hypothesis']['title']}"
-        case "run_reserved":
-            return f"{body['kind']} run of the {body['arm']}, pair {body['pair']}, attempt {body['attempt']}"
-        case "run_finished":
-            return f"run {body['run']}: " + (body["failure"]["line"] if body["failure"] else capacity(body["measurement"]))
-        case "run_aborted":
-            return f"run {body['run']}: {body['why']}"
-        case "verdict":
-            return f"{body['verdict']['verdict']}: {body['verdict']['reason']}"
-        case "floor":
-            return f"noise floor: sd {body['floor']['sd']:.4f} of log capacity, {body['floor']['df']} degrees of freedom"
-        case "stack":
-            return "accepted: " + (", ".join(body["accepted"]) or "nothing")
-        case "approval":
-            return f"{body['subject']}: {'yes' if body['answer'] else 'no'} by {body['author']}"
-        case "campaign_closed":
-            return str(body["summary"]["result"] or body["summary"]["stopped"])[:300]
-        case "note":
-            return str(body["text"])[:300]
-    return entry.kind.replace("_", " ")
-
-
-def capacity(measurement: dict[str, Any] | None) -> str:
-    return f"{measurement['capacity']['rps_per_gpu']:.4g} requests/s/GPU" if measurement else "finished"
 
 
 def show_entry(project: Project, seq: int) -> EntryView:

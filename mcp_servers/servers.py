@@ -12,6 +12,7 @@ from mcp.server.mcpserver.tools import Tool
 from ..tools.contract.errors import BadInput
 from .context import Desk
 from .factory import make_server
+from .guides import add_prompts
 from .reading import add_resources
 
 NAMES = ("campaign", "config", "workspace", "experiment", "traffic", "telemetry", "ledger")
@@ -28,6 +29,8 @@ def make(name: str, desk: Desk) -> MCPServer:
     instructions = texts[0] if name != "all" else ALL + " ".join(f"{one}: {text}" for one, text in zip(chosen, texts, strict=True))
     server = make_server(f"servewright-{name}", instructions, tools)
     add_resources(server, desk, chosen)
+    if name == "all":
+        add_prompts(server)
     return server
 
 

@@ -22,6 +22,22 @@ def list_servers() -> None:
     typer.echo("all: every server's tools in one, named server_tool")
 
 
+@app.command("config")
+def client_config(
+    client: Annotated[Literal["claude-code", "claude-desktop", "cursor", "vscode", "zed"], typer.Argument(help="The client to configure.", show_default=False)],
+    *,
+    project: Annotated[Path, typer.Option(help="The project's folder.")] = Path(".servewright"),
+    thread: Annotated[str | None, typer.Option(help="The investigation to work on.")] = None,
+) -> None:
+    """Print a client's settings for these servers (stdout) and the file they belong into (stderr)."""
+    import json
+
+    from ...mcp_servers.clients import WHERE, entry
+
+    typer.echo(f"put this into {WHERE[client]}:", err=True)
+    typer.echo(json.dumps(entry(client, project, thread), indent=2))
+
+
 @app.command()
 def serve(
     name: Annotated[str, typer.Argument(help="One of the servers that 'servewright mcp list' names, or all.")],

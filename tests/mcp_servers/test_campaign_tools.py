@@ -12,6 +12,7 @@ from mcp import Client
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, TextContent
 
 from servewright.mcp_servers.context import Desk
+from servewright.mcp_servers.investigations import running
 from servewright.mcp_servers.servers import make
 
 from .test_refusals import HYPOTHESIS, text
@@ -141,6 +142,17 @@ def hypothesis_of(raw: dict[str, Any]) -> Any:
     from servewright.tools.contract.hypothesis import Hypothesis
 
     return Hypothesis.model_validate(raw)
+
+
+async def test_an_investigation_is_started_once_and_stopped(desk: Desk, endpoint_file: Path) -> None:
+    folder = desk.folder / "campaigns" / "small"
+    async with Client(make("campaign", desk)) as client:
+        first = await call(client, "start", endpoint_path=str(endpoint_file))
+        assert first["running"] and first["thread"] == "small"
+        pid = running(folder)
+        assert (await call(client, "start", endpoint_path=str(endpoint_file)))["running"] and running(folder) == pid
+        stopped = await call(client, "stop", thread="small")
+        assert not stopped["running"] and stopped["state"] != "closed" and "start again" in stopped["next"]
 
 
 async def test_looking_makes_no_project(tmp_path: Path) -> None:

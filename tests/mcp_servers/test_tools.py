@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from mcp import Client
-from mcp.types import Tool
+from mcp.types import TextContent, Tool
 
+from servewright.mcp_servers.clients import Client as KnownClient
+from servewright.mcp_servers.clients import entry
 from servewright.mcp_servers.context import Desk
 from servewright.mcp_servers.servers import NAMES, make
 from servewright.tools.contract.errors import BadInput
@@ -83,6 +85,26 @@ async def test_no_tool_writes_a_verdict_or_leaves_out_a_run(tmp_path: Path) -> N
 async def test_no_tool_takes_a_persons_answer_as_an_argument(tmp_path: Path) -> None:
     for tool in await listed("all", tmp_path):
         assert not set(tool.input_schema.get("properties", {})) & {"answer", "approve", "yes", "author"}, tool.name
+
+
+async def test_prompts_name_tools_that_there_are(tmp_path: Path) -> None:
+    async with Client(make("all", Desk(tmp_path))) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        prompts = (await client.list_prompts()).prompts
+        assert [prompt.name for prompt in prompts] == ["investigate", "diagnose", "write_hypothesis", "review"]
+        for prompt in prompts:
+            given = {argument.name: "h-1" for argument in prompt.arguments or [] if argument.required}
+            content = (await client.get_prompt(prompt.name, given)).messages[0].content
+            assert isinstance(content, TextContent)
+            named = set(re.findall(rf"\b(?:{'|'.join(NAMES)})_[a-z_]+", content.text))
+            assert named and named <= tools
+
+
+@pytest.mark.parametrize("client", get_args(KnownClient))
+def test_a_clients_settings_start_the_command(tmp_path: Path, client: KnownClient) -> None:
+    (servers,) = entry(client, tmp_path, "t1").values()
+    assert Path(servers["servewright"]["command"]).is_file()
+    assert servers["servewright"]["args"][-4:] == ["--project", str(tmp_path.resolve()), "--thread", "t1"]
 
 
 def test_an_unknown_server_is_named_with_the_right_ones(tmp_path: Path) -> None:
