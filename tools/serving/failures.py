@@ -40,6 +40,11 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         "out_of_memory",
+        r"is less than requested memory for kv",
+        "ask for less KV cache (VLLM_CPU_KVCACHE_SPACE, kv_cache_memory_bytes), or free the device's memory",
+    ),
+    _rule(
+        "out_of_memory",
         r"no available memory for the cache blocks|larger than the available kv cache memory|kv cache is needed, which is larger|larger than the maximum number of tokens that can be stored in kv cache"
         r"|free memory on device .* is less than desired|not enough memory|insufficient memory|exceeds .*available memory|available memory .* is less than",
         "the KV cache doesn't hold one request: shorter max_model_len, more memory for the cache (gpu_memory_utilization; VLLM_CPU_KVCACHE_SPACE on the CPU)",
@@ -53,14 +58,16 @@ _RULES: tuple[_Rule, ...] = (
         "bad_model",
         r"invalid repository id or local directory|hfvalidationerror|is not a local folder|does not appear to have a file named|can't load (?:the )?(?:tokenizer|config)|repositorynotfounderror|gatedrepoerror"
         r"|localentrynotfounderror|offlinemodeisenabled|model architectures? .* (?:is|are) not supported|cannot find the config file for|unknown quantization method|quantization .* not supported"
-        r"|not supported for the current (?:gpu|platform)|trust_remote_code=true|no such model|unrecognized model|error while deserializing|safetensor",
+        r"|not supported for the current (?:gpu|platform)|trust_remote_code=true|no such model|unrecognized model|error while deserializing|safetensorerror",
         "check model.path: a complete folder with config.json, weights and tokenizer, of an architecture and quantisation this engine knows",
     ),
     _rule("bad_flag", r"validation errors? for \w*config|valueerror: .*(?:must be|cannot be|is not supported|greater than|larger than)", "the engine refused this combination of arguments"),
     _rule("driver_missing", r"nccl (?:error|timeout)|watchdog caught collective operation timeout", "devices don't reach each other: check NVLink or PCIe, try NCCL_P2P_DISABLE=1"),
     _rule("not_installed", r"no module named|modulenotfounderror|packagenotfounderror|importerror: ", "install the engine anew: servewright engines install"),
 )
-_PREFIX = re.compile(r"^(?:\((?:\w+) pid=\d+\)\s*)?(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d-]+ [\d:.]+ \[[^\]]*\]\s*)?")
+_PREFIX = re.compile(r"^(?:\((?:\w+) pid=\d+\)\s*)?(?:(DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d-]+ [\d:.]+ \[[^\]]*\]\s*)?")
+_CODE = re.compile(r"^(?:raise |File \"|return |with |await |\^+$)|\($")
+"""Lines of a traceback that hold code, not the message."""
 _LAST = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)\b.*|.*\b(?:error|fatal|killed|aborted)\b.*)$", re.IGNORECASE)
 _SECRETS = re.compile(r"\b(?:hf_|sk-|ghp_|xox[bap]-)[A-Za-z0-9_-]{8,}|(?<=Bearer )\S+|(?<=api[_-]key[=:])\S+", re.IGNORECASE)
 _AFTERMATH = re.compile(r"see root cause above|resource_tracker|leaked shared_memory|leaked semaphore", re.IGNORECASE)
@@ -68,16 +75,25 @@ _AFTERMATH = re.compile(r"see root cause above|resource_tracker|leaked shared_me
 
 def diagnose(log: str, exit_code: int | None = None) -> Diagnosis:
     """The most telling line of a log. `exit_code` as `subprocess` gives it, where the engine ended by itself."""
-    lines = [cleaned for raw in log.splitlines() if (cleaned := _PREFIX.sub("", raw).strip())]
+    lines: list[str] = []
+    telling: list[int] = []
+    for raw in log.splitlines():
+        match = _PREFIX.match(raw)
+        line = raw[match.end() :].strip() if match else raw.strip()
+        if line and not _CODE.search(line) and not _AFTERMATH.search(line):
+            if not (match and match[1] in ("DEBUG", "INFO", "WARNING")):
+                telling.append(len(lines))
+            lines.append(line)
     for rule in _RULES:
-        for index, line in enumerate(lines):
-            if rule.pattern.search(line) and not _AFTERMATH.search(line):
+        for index in telling:
+            line = lines[index]
+            if rule.pattern.search(line):
                 # pydantic says what is wrong on the line after its headline
                 told = f"{line} {lines[index + 1]}" if re.search(r"validation errors? for", line) and index + 1 < len(lines) else line
                 return Diagnosis(rule.kind, _short(told), rule.hint)
     if exit_code == -signal.SIGKILL:
         return Diagnosis("out_of_memory", "the engine was killed (SIGKILL)", "the kernel kills for lack of host memory; see `dmesg`. A person may have done it as well")
-    last = next((line for line in reversed(lines) if _LAST.match(line) and not _AFTERMATH.search(line)), lines[-1] if lines else "the log is empty")
+    last = next((line for line in reversed(lines) if _LAST.match(line)), lines[-1] if lines else "the log is empty")
     return Diagnosis("died" if exit_code is not None else "unknown", _short(last), "" if exit_code is None else f"exit code {exit_code}")
 
 

@@ -24,7 +24,7 @@ from .leases import Lease, Leases
 from .processes import Identity, alive, end, identify
 from .reaper import reap
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 POLL_S = 0.2
 
 
@@ -87,6 +87,7 @@ class Keeper:
                     os.kill(guard, signal.SIGKILL)
             self.leases.remove(lease.id)
             self._say("released")
+            _bury()
         return 0
 
     def _lease(self) -> Lease | None:
@@ -108,6 +109,8 @@ class Keeper:
     def _start(self, lease: Lease, log: int, pipe: tuple[int, int]) -> subprocess.Popen[bytes]:
         keeper, cores = os.getpid(), set(self.job.cores)
         libc = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "linux":
+            libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # the engine's orphans become this process's children, not some init's that may never bury them
 
         def before_exec() -> None:
             if sys.platform == "linux":
@@ -157,6 +160,12 @@ class Keeper:
         # The owner may be gone; that is no reason to leave the engine alone.
         with contextlib.suppress(OSError, ValueError):
             print(json.dumps({"event": event} | more), flush=True)
+
+
+def _bury() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def main() -> int:

