@@ -22,7 +22,7 @@ from servewright.tools.ledger import campaigns, floors, runs
 from servewright.tools.ledger.project import Project
 from servewright.tools.ledger.seals import SealBook
 
-LADDER = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0)
+LADDER = (4.0, 6.0, 8.0, 12.0, 16.0)
 BASE = Configuration(kind="sim", args={"max_num_seqs": 8})
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .ledger import Entry
+
+_WIDTH = 300
 
 
 def summarise(entry: Entry) -> str:
-    """What the entry says, in a line; for kinds that say no more than their key, the kind."""
-    body = entry.body
+    """What the entry says, in a line of at most 300 characters."""
+    line = " ".join(_said(entry, entry.body).split())
+    return line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..."
+
+
+def _said(entry: Entry, body: dict[str, Any]) -> str:
     match entry.kind:
         case "campaign_opened":
             return f"endpoint {body['endpoint']['name']}, alpha {body['alpha']:g}, seed {body['seed']}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 
 from ..contract.errors import BadInput
@@ -34,8 +35,8 @@ class Facts:
 
     @property
     def baseline(self) -> float | None:
-        """Geometric mean capacity of the floor runs, requests/s/GPU."""
-        return geometric_mean(list(self.floor.values)) if self.floor else None
+        """Median capacity of the floor runs, requests/s/GPU."""
+        return statistics.median(self.floor.values) if self.floor else None
 
     def verdict(self, plan: ExperimentPlan) -> Verdict | None:
         found = self.verdicts.get(plan.id())

@@ -80,8 +80,8 @@ def _baseline(facts: Facts) -> str:
     floor = facts.floor
     values = ", ".join(f"{value:.3f}" for value in floor.values)
     lines = [
-        f"Capacity {facts.baseline:.3f} requests/s per GPU over {len(floor.values)} identical launches ({values}).",
-        f"Noise floor: {floor.sd:.2%} (standard deviation of log capacity, {floor.df} degrees of freedom, 95 % interval {floor.low:.2%} to {floor.high:.2%}).",
+        f"Capacity {facts.baseline:.3f} requests/s per GPU, median of {len(floor.values)} identical launches ({values}).",
+        f"Noise floor: {floor.sd:.2%} (standard deviation of log capacity, {floor.df} degrees of freedom, 95% interval {floor.low:.2%} to {floor.high:.2%}).",
     ]
     if floor.drift:
         lines.append(f"Seen in the runs: {cell(floor.drift)}.")
@@ -148,9 +148,11 @@ def _stack(facts: Facts) -> str:
         bounds = ""
         if verdict.interval is not None:
             low, high = (before * (1 + end) for end in verdict.interval)
-            bounds = f" (interval {low:.3f} to {high:.3f}, relative to this baseline)"
+            bounds = f" (interval {low:.3f} to {high:.3f}: that of a ratio, shown on this baseline)"
         lines += ["", f"Capacity per GPU: **{after:.3f}** requests/s{bounds}, baseline in the same pairs {before:.3f}: {percent(after / before - 1)}{interval(verdict)}."]
     lines += ["", f"Verdict on it (`{plan.id()}`): **{verdict.verdict}**, {cell(verdict.reason)}."]
+    if verdict.verdict != "supported" and plan.purpose != "compare":
+        lines.append("The changes did not hold up together: keep the original configuration.")
     guards = [(str(result.check), {True: "holds", False: "broken", None: "can't be told"}[result.holds], result.reason) for result in verdict.guardrails]
     return "## Final stack\n\n" + "\n".join(lines).strip() + (f"\n\n{table(('guardrail', 'state', 'figure'), guards)}" if guards else "")
 

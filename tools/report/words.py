@@ -11,8 +11,8 @@ from ..contract.verdict import Verdict
 
 
 def percent(fraction: float) -> str:
-    """0.123 -> +12.3 %."""
-    return f"{fraction:+.1%}".replace("%", " %")
+    """0.123 -> +12.3%."""
+    return f"{fraction:+.1%}"
 
 
 def effect(verdict: Verdict) -> str:

@@ -161,16 +161,12 @@ def test_any_altered_byte_of_a_raw_file_is_seen(project: Project) -> None:
             path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
             assert project.store.verify(name)
         path.write_bytes(whole)
-    victims = [entry.body[field] for entry in project.ledger.entries("run_finished")[-1:] for field in ("rows", "log", "probe")]
-    for name in victims:
-        path = project.store.get(name)
-        whole = path.read_bytes()
-        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 4]))
-        assert any(name in problem for problem in verify(project).problems)
-        path.unlink()
-        assert any(f"{name} is missing" in problem for problem in verify(project).problems)
-        path.write_bytes(whole)
-    assert verify(project).problems == ()
+    rows, log, probe = (project.ledger.entries("run_finished")[-1].body[field] for field in ("rows", "log", "probe"))
+    project.store.get(rows).write_bytes(b"PAR1")
+    project.store.get(log).write_bytes(project.store.get(log).read_bytes()[:-1])
+    project.store.get(probe).unlink()
+    problems = "\n".join(verify(project).problems)
+    assert f"{rows} was changed" in problems and f"{log} was changed" in problems and f"{probe} is missing" in problems and "can't be measured again" in problems
 
 
 @pytest.mark.parametrize("text", [b'"verdict":"supported"', b"0000000000", b"CREATE TRIGGER", b'"seed":1', b"SQLite format 3"])
