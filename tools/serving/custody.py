@@ -65,10 +65,9 @@ class Custody:
                         progress(f"waiting for {holders}")
                 case "leased" if event:
                     self.lease_id = event["lease"]
-                case "started":
-                    self.lease = self.leases.get(self.lease_id)
-                    if self.lease is not None:
-                        return self.lease
+                case "started" if event:
+                    self.lease = Lease.from_json(event["lease"])
+                    return self.lease
                 case None if holders and not self.lease_id:
                     raise Refused(f"{holders}. Wait until it is done, or give this endpoint other devices (engine.cores)")
                 case _:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..contract.base import Scalar
 from ..contract.configuration import Configuration
+from ..knobs.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class LaunchSpec:
 
 class Engine(Protocol):
     """One kind of engine, for one endpoint."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Its arguments, as the installed version takes them."""
+        ...
 
     def check(self, configuration: Configuration) -> Configuration:
         """The configuration in the engine's own types. Raises `BadInput`."""

@@ -18,7 +18,8 @@ def installation(kind: str, wanted: str | None) -> Path:
     folder = Path(name).expanduser() if "/" in name or name.startswith("~") else cache_folder() / "engines" / name
     if not (folder / "bin" / "python").exists():
         if wanted:
-            raise BadInput("engine.installation", wanted, f"a venv folder, or the name of an installed engine (looked at {folder})")
+            hint = f"; servewright engines install {name} makes it" if name == DEFAULTS[kind] else ""
+            raise BadInput("engine.installation", wanted, f"a venv folder, or the name of an installed engine (looked at {folder}{hint})")
         raise EngineFailure("not_installed", f"no {kind} at {folder}", f"servewright engines install {DEFAULTS[kind]}, or set engine.installation to a venv that has it")
     return folder
 

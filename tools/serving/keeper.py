@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .leases import Lease, Leases
-from .processes import Identity, alive, end, identify
+from .processes import Identity, alive, boot_id, end, identify
 from .reaper import reap
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -74,10 +74,10 @@ class Keeper:
             hold, held = os.pipe()
             with Path(self.job.log).open("ab", buffering=0) as log:
                 engine = self._start(lease, log.fileno(), (hold, held))
-            lease = replace(lease, engine=identify(engine.pid), port=self.job.port, log=self.job.log)
+            lease = replace(lease, engine=_identity_of(engine), port=self.job.port, log=self.job.log)
             guard = self._fork_guard(lease, hold, held)
             self.leases.update(lease)
-            self._say("started", pid=engine.pid)
+            self._say("started", lease=lease.to_json())
             self._watch(lease, engine)
         finally:
             if lease.engine is not None:
@@ -160,6 +160,13 @@ class Keeper:
         # The owner may be gone; that is no reason to leave the engine alone.
         with contextlib.suppress(OSError, ValueError):
             print(json.dumps({"event": event} | more), flush=True)
+
+
+def _identity_of(engine: subprocess.Popen[bytes]) -> Identity:
+    try:
+        return identify(engine.pid)
+    except ProcessLookupError:  # it ended at once; its number is ours until `poll` buries it
+        return Identity(engine.pid, "0", boot_id())
 
 
 def _bury() -> None:

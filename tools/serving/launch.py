@@ -64,7 +64,7 @@ def serve(
         url = f"http://127.0.0.1:{port}"
         _wait_healthy(url, spec, custody, lease.engine, timeout_s=endpoint.engine.start_timeout_s, cancel=cancel)
         _check_ours(url, endpoint.model.name, lease, lease.engine)
-        server = Server(engine=engine, custody=custody, process=lease.engine, url=url, model=endpoint.model.name, reset_path=spec.reset_path, build=build,
+        server = Server(engine=engine, custody=custody, process=lease.engine, url=url, model=endpoint.model.name, devices=spec.devices, reset_path=spec.reset_path, build=build,
                         launch_s=time.monotonic() - begun, log=log, client_cores=client_cores, note=shared(engine_cores, client_cores))  # fmt: skip
         yield server
     finally:

@@ -7,6 +7,7 @@ from pathlib import Path
 from ..contract.base import Scalar
 from ..contract.run import Failure, ServerReport
 from ..telemetry.counters import Scraper
+from ..telemetry.devices import DeviceWatch
 from .custody import Custody
 from .engine import Engine
 from .failures import TAIL_BYTES, diagnose
@@ -17,7 +18,7 @@ class Server:
     """Healthy when it is handed out. `url` has no slash at its end; `reset_path` takes a POST that empties the prefix cache."""
 
     def __init__(
-        self, *, engine: Engine, custody: Custody, process: Identity, url: str, model: str, reset_path: str | None, build: str, launch_s: float, log: Path, client_cores: tuple[int, ...], note: str
+        self, *, engine: Engine, custody: Custody, process: Identity, url: str, model: str, devices: tuple[str, ...], reset_path: str | None, build: str, launch_s: float, log: Path, client_cores: tuple[int, ...], note: str
     ) -> None:
         self.url, self.model, self.reset_path, self.build, self.launch_s, self.log = url, model, reset_path, build, launch_s, log
         self.lease = custody.lease_id
@@ -28,6 +29,8 @@ class Server:
         """What the user should know about this launch, such as shared cores; empty when nothing."""
         self._engine, self._custody, self._process = engine, custody, process
         self._scraper = Scraper(url).start()
+        gpus = tuple(device.removeprefix("gpu:") for device in devices if device.startswith("gpu:"))
+        self._watch = DeviceWatch(gpus).start() if gpus else None
 
     def effective(self) -> dict[str, Scalar]:
         """Engine arguments as the server reports them, by flag name. Raises `EngineFailure`."""
@@ -36,12 +39,14 @@ class Server:
     def restart_counters(self) -> None:
         """Counters count from here on."""
         self._scraper.restart()
+        if self._watch:
+            self._watch.restart()
 
     def counters(self) -> dict[str, float]:
-        """Observables of source `counters` since the launch, or since `restart_counters`."""
+        """Observables of sources `counters` and `telemetry` since the launch, or since `restart_counters`."""
         if self.alive():
             self._scraper.scrape()
-        return self._scraper.observables()
+        return self._scraper.observables() | (self._watch.observables() if self._watch else {})
 
     def report(self) -> ServerReport:
         """All that the engine says of itself so far. Raises `EngineFailure` where it no longer answers."""
@@ -62,6 +67,8 @@ class Server:
     def close(self) -> None:
         """Stop listening to it; the engine itself is the keeper's."""
         self._scraper.stop()
+        if self._watch:
+            self._watch.stop()
 
 
 def log_tail(log: Path) -> str:

@@ -19,6 +19,7 @@ from ..telemetry.nvml import read_devices
 from .engine import LaunchSpec
 from .environment import base_environment
 from .installed import installation, packages
+from .leases import Leases
 from .paths import cache_folder
 from .schema import vllm_schema
 
@@ -37,9 +38,13 @@ class VllmEngine:
     def venv(self) -> Path:
         return installation("vllm", self.endpoint.engine.installation)
 
-    @cached_property
+    @property
     def catalogue(self) -> Catalogue:
         """From the installed engine's own schema; where none is installed, from the version we know."""
+        return self._catalogue
+
+    @cached_property
+    def _catalogue(self) -> Catalogue:
         try:
             return catalogue("vllm", vllm_schema(self.venv))
         except EngineFailure as failure:
@@ -94,7 +99,9 @@ class VllmEngine:
         if len(seen.devices) < wanted:
             raise EngineFailure("driver_missing", f"{wanted} GPUs are wanted, {len(seen.devices)} seen{': ' + seen.why_missing if seen.why_missing else ''}",
                                 "hardware.profile: cpu serves without")  # fmt: skip
-        free = [device for device in seen.devices if not device.processes]
+        held = {name for lease in Leases().all() for name in lease.devices}
+        idle = [device for device in seen.devices if not device.processes and not device.problem]
+        free = sorted(idle, key=lambda device: f"gpu:{device.uuid}" in held)  # leased ones last: for them the keeper waits
         if len(free) < wanted:
             busy = ", ".join(f"{device.uuid} (pids {', '.join(map(str, sorted(device.processes)))})" for device in seen.devices if device.processes)
             raise Refused(f"{wanted} free GPUs are wanted, {len(free)} are free; others' processes are on {busy}")

@@ -148,6 +148,16 @@ def test_a_program_that_is_not_there_is_an_engine_failure(job: Any) -> None:
     assert Leases().all() == ()
 
 
+def test_an_engine_that_ends_at_once_is_told_with_its_code(job: Any, world: Any) -> None:
+    for argv, code in (("/bin/false",), 1), (("/bin/sh", "-c", "kill -9 $$"), -9):
+        custody = Custody(job(argv=argv))
+        custody.wait_started(None, None)
+        world.wait_for(lambda custody=custody: custody.ended() and custody.exit_code is not None)
+        assert custody.exit_code == code
+        custody.release()
+    assert Leases().all() == ()
+
+
 def test_the_engine_sees_no_secret_and_runs_on_its_cores(job: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
     code = "import os; print(sorted(os.environ), sorted(os.sched_getaffinity(0)), flush=True); import time; time.sleep(60)"

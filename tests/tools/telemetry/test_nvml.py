@@ -72,3 +72,12 @@ def test_a_driver_that_is_not_loaded_is_said(library: Path) -> None:
 def test_no_library_at_all(tmp_path: Path) -> None:
     told = read(tmp_path)
     assert told["devices"] or "no NVIDIA driver" in told["why_missing"]
+
+
+def test_a_watch_gives_the_least_headroom_and_the_throttling(library: Path) -> None:
+    code = (
+        "import json, time; from servewright.tools.telemetry.devices import DeviceWatch; w = DeviceWatch(['GPU-0', 'GPU-2'], interval_s=0.01).start(); time.sleep(0.2); w.stop(); "
+        "print(json.dumps([w.observables(), w.throttled(), len(w.readings) > 2, DeviceWatch(['GPU-9']).start().observables()]))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], env=os.environ | {"LD_LIBRARY_PATH": str(library)}, capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout) == [{"memory_headroom_share": 0.25}, ["power cap (software)", "temperature (hardware)"], True, {}]
