@@ -20,26 +20,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def read_rows(project: Project, name: str) -> pl.DataFrame:
-    """The rows of an artifact, bytes checked. Raises `BadInput` when it isn't a Parquet file with the columns of `ROW_SCHEMA`."""
-    import polars as pl
-
-    try:
-        rows = pl.read_parquet(io.BytesIO(project.store.read(name)))
-    except pl.exceptions.PolarsError as error:
-        raise BadInput(f"rows {name}", str(error).splitlines()[0], "a Parquet file") from None
-    found = {column: str(dtype) for column, dtype in rows.schema.items()}
-    if found != ROW_SCHEMA:
-        wrong = sorted({*found.items()} ^ {*ROW_SCHEMA.items()})
-        raise BadInput(f"rows {name}", ", ".join(f"{column}: {dtype}" for column, dtype in wrong[:6]), "the columns and types of contract.rows.ROW_SCHEMA")
-    return rows
-
-
 def measure_rows(project: Project, rows: str, *, run: str, series: Series, server: ServerReport, client: ClientReport) -> RunMeasurement:
-    """All figures of a run, from its stored rows."""
+    """All figures of a run, from its stored rows. The bytes are checked every time; the same ones are measured once a `Project` object."""
     from ..traffic.metrics import measure
 
-    return measure(read_rows(project, rows), run=run, series=series, server=server, client=client)
+    content = project.store.read(rows)
+    name = digest([rows, run, series.id(), server.model_dump(mode="json"), client.model_dump(mode="json")])
+    if name not in project.measured:
+        project.measured[name] = measure(_frame(content, rows), run=run, series=series, server=server, client=client)
+    return project.measured[name]
 
 
 def measure_again(project: Project, run: Run) -> RunMeasurement | None:
@@ -97,3 +86,18 @@ def evidence_digest(project: Project, experiment: str) -> str:
 
 def _probe(project: Project, ended: RunFinished | None) -> Probe:
     return Probe.model_validate_json(project.store.read(ended.probe)) if ended and ended.probe else Probe()
+
+
+def _frame(content: bytes, name: str) -> pl.DataFrame:
+    """Raises `BadInput` when the bytes aren't a Parquet file with the columns of `ROW_SCHEMA`."""
+    import polars as pl
+
+    try:
+        rows = pl.read_parquet(io.BytesIO(content))
+    except pl.exceptions.PolarsError as error:
+        raise BadInput(f"rows {name}", str(error).splitlines()[0], "a Parquet file") from None
+    found = {column: str(dtype) for column, dtype in rows.schema.items()}
+    if found != ROW_SCHEMA:
+        wrong = sorted({*found.items()} ^ {*ROW_SCHEMA.items()})
+        raise BadInput(f"rows {name}", ", ".join(f"{column}: {dtype}" for column, dtype in wrong[:6]), "the columns and types of contract.rows.ROW_SCHEMA")
+    return rows

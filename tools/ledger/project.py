@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..contract.errors import BadInput
+from ..contract.run import RunMeasurement
 from .ledger import Ledger
 from .store import ArtifactStore
 
@@ -18,6 +19,8 @@ class Project:
 
     def __init__(self, folder: Path = DEFAULT_FOLDER) -> None:
         self.folder = folder.resolve()
+        self.measured: dict[str, RunMeasurement] = {}
+        """Figures computed so far, by a digest of everything they follow from."""
 
     @classmethod
     def existing(cls, folder: Path = DEFAULT_FOLDER) -> Project:
