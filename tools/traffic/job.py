@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..contract.base import Contract
 from ..contract.endpoint import CachePolicy
@@ -48,8 +48,15 @@ class ReplayJob(Contract):
         return rates
 
 
+    @model_validator(mode="after")
+    def _walkable(self) -> ReplayJob:
+        if self.climb and self.reference_capacity is None:
+            raise ValueError("climb needs reference_capacity")
+        return self
+
+
 class ReplayProgress(Contract):
-    """Where a replay stands. `attainment`: share of the requests that have ended which kept the SLA; `lateness_s`: the worst of the step so far."""
+    """Where a replay stands. `step` is the index of the rate among `steps`; a walk doesn't visit them all. `attainment`: share of the requests that have ended which kept the SLA; `lateness_s`: the worst of the step so far."""
 
     step: int
     steps: int

@@ -1,4 +1,4 @@
-"""The whole climb: step after step at ascending rates, the cache put right between them, rows written after each."""
+"""The whole run: step after step of the ladder, the cache put right between them, rows written after each."""
 
 from __future__ import annotations
 
@@ -89,8 +89,9 @@ class Ladder:
     async def _prepare(self, index: int) -> None:
         """Before a step: an idle server, and the cache as the policy wants it. The loop has nothing else to do meanwhile."""
         job = self._job
-        if (self._frames or self._resets) and not settle(job.url, SETTLE_S) and self._step is not None and self._step.unfinished:
-            self._notes.append(f"step {index} may have begun before the server was idle again: the step before left {self._step.unfinished} requests open")
+        left = self._step.unfinished if self._step is not None else 0
+        if (self._frames or self._resets) and not settle(job.url, SETTLE_S, left_open=left > 0) and left:
+            self._notes.append(f"the step at {job.rates[index]:g} requests/s may have begun before the server was idle again: the one before left {left} requests open")
         if self._resets and job.reset_path is not None:
             reset_cache(job.url, job.reset_path)
         if job.cache_policy == "warmed":

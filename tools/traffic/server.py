@@ -36,8 +36,11 @@ def reset_cache(url: str, path: str) -> None:
         raise EngineFailure("unknown", f"POST {path} answered {status}", "the engine must offer a way to empty its prefix cache (vLLM: VLLM_SERVER_DEV_MODE=1), or use cache_policy steady")
 
 
-def settle(url: str, patience_s: float) -> bool:
-    """Wait (wall seconds) until the server says that nothing runs or waits; True when it did. A server without such gauges gets a short rest instead."""
+def settle(url: str, patience_s: float, *, left_open: bool) -> bool:
+    """Wait (wall seconds) until the server says that nothing runs or waits; True when it did.
+
+    A server without such gauges gets a short rest instead, where the client left requests open (`left_open`).
+    """
     end = time.monotonic() + patience_s
     while True:
         try:
@@ -46,7 +49,7 @@ def settle(url: str, patience_s: float) -> bool:
             return False
         busy = [float(line.rpartition(b" ")[2]) for line in text.splitlines() if line.startswith(GAUGES) and not line.startswith(b"vllm:num_requests_waiting_by")]
         if status != 200 or not busy:
-            time.sleep(BLIND_WAIT_S)
+            time.sleep(BLIND_WAIT_S if left_open else 0)
             return False
         if sum(busy) == 0:
             return True

@@ -33,7 +33,7 @@ def test_the_reference_and_the_burst_are_always_visited() -> None:
     ladder = ladder_around(7.0)
     assert 7.0 in ladder
     visited = [ladder[i] / 7.0 for i in must_visit(ladder, 7.0)]
-    assert visited[0] <= 0.8 < 0.8 * 1.05 and visited[1] == 1.0 and abs(visited[2] / 1.2 - 1) < 0.03 and 1.5 <= visited[3] < 1.5 * 1.05
+    assert 0.8 / 1.05 < visited[0] <= 0.8 and visited[1] == 1.0 and abs(visited[2] / 1.2 - 1) < 0.03 and 1.5 <= visited[3] < 1.5 * 1.05
     assert set(must_visit(ladder, 7.0)) <= set(walk(7.0, 7.0))
 
 
