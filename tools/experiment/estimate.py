@@ -38,8 +38,7 @@ def experiment_cost(endpoint: Endpoint, budget: Budget, measured: Measured | Non
 
 def _estimate(endpoint: Endpoint, budget: Budget, measured: Measured | None, full: int, short: float) -> Estimate:
     wall, replay = run_walls(endpoint, measured)
-    virtual = endpoint.measurement.mode == "virtual"
-    launches = 0 if virtual else full + round(short / SHORT)
+    launches = full + round(short / SHORT)
     wall_s, replay_s = wall * (full + short), replay * (full + short)
     left = min(budget.replay_s_limit - budget.replay_s, budget.wall_s_limit - budget.wall_s)
     fits = launches <= budget.launches_limit - budget.launches and max(replay_s, wall_s) <= left

@@ -52,13 +52,16 @@ def _permitted(project: Project, name: str, lossless: bool, permissions: Permiss
 
 
 def accepted(views: list[HypothesisView], project: Project, endpoint: Endpoint) -> tuple[list[HypothesisView], list[HypothesisView]]:
-    """(in the stack, waiting for a person): what is supported, in the order of its experiments. Lossy changes ship with an approval or a permission only."""
+    """(in the stack, waiting for a person): what is supported. Lossy changes ship with an approval or a permission only; one that a person turned down is in neither."""
     inside, waiting = [], []
     for view in views:
         if view.verdict is None or view.verdict.verdict != "supported":
             continue
-        permitted = view.lossless or endpoint.permissions.lossy == "allow" or approved(project, f"{view.id}:ship")
-        (inside if permitted else waiting).append(view)
+        answer = approved(project, f"{view.id}:ship")
+        if view.lossless or endpoint.permissions.lossy == "allow" or answer:
+            inside.append(view)
+        elif answer is None:
+            waiting.append(view)
     return inside, waiting
 
 

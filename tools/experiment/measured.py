@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ..contract.base import Scalar
 from ..contract.endpoint import Endpoint
-from ..contract.run import RunRecord
+from ..contract.run import RunMeasurement, RunRecord
 from ..contract.series import Series
 from ..contract.verdict import NoiseFloor
 from ..ledger.campaigns import recorded
-from ..ledger.evidence import measure_rows, run_record
+from ..ledger.evidence import measure_rows
 from ..ledger.history import Run, runs
 from ..ledger.project import Project
 from ..ledger.records import FloorRecorded, SeriesOpened
@@ -47,7 +47,7 @@ def measured(project: Project, campaign: str, endpoint: Endpoint) -> Measured | 
     mine = [run for run in finished if run.id in first.runs]
     walls = [(run.finished.wall_s, run.finished.replay_wall_s) for run in mine if run.finished]
     servers = [run.finished.server for run in mine if run.finished and run.finished.server]
-    records = [run_record(project, run) for run in mine]
+    records = [_record(run) for run in mine]
     pilots = [run for run in finished if run.reserved.kind == "pilot" and run.reserved.campaign == campaign]
     return Measured(
         series=series[first.series],
@@ -60,11 +60,34 @@ def measured(project: Project, campaign: str, endpoint: Endpoint) -> Measured | 
     )
 
 
+def _record(run: Run) -> RunRecord:
+    """As measured when the run ended; verdicts and `verify` measure again from the rows, a summary need not."""
+    key, ended = run.reserved, run.finished
+    return RunRecord(
+        run=run.id,
+        experiment=key.experiment,
+        kind=key.kind,
+        arm=key.arm,
+        pair=key.pair,
+        attempt=key.attempt,
+        configuration=key.configuration.digest(),
+        series=key.series or "",
+        measurement=ended.measurement if ended else None,
+        failure=ended.failure if ended else None,
+    )
+
+
 def _pilot(project: Project, run: Run, series: dict[str, Series], reference: float) -> RunRecord:
     """The pilot's rows, read at loads of the capacity that it found."""
-    record, ended = run_record(project, run), run.finished
+    record, ended = _record(run), run.finished
     if ended is None or ended.rows is None or ended.server is None or ended.client is None or run.reserved.series is None:
         return record
-    frame = series[run.reserved.series].model_copy(update={"reference_capacity": reference})
-    again = measure_rows(project, ended.rows, run=run.id, series=frame, server=ended.server, client=ended.client)
-    return record.model_copy(update={"measurement": again})
+    key = (str(project.folder), run.id, reference)
+    if key not in _read:
+        frame = series[run.reserved.series].model_copy(update={"reference_capacity": reference})
+        _read[key] = measure_rows(project, ended.rows, run=run.id, series=frame, server=ended.server, client=ended.client)
+    return record.model_copy(update={"measurement": _read[key]})
+
+
+_read: dict[tuple[str, str, float], RunMeasurement] = {}
+"""Pilots read before, by project, run and reference: every view of a campaign asks for one, and its rows never change."""
