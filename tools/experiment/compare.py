@@ -11,7 +11,7 @@ from ..contract.endpoint import Endpoint
 from ..contract.errors import BadInput
 from ..contract.hypothesis import Check, Hypothesis, Intervention, Prediction
 from ..contract.verdict import Verdict
-from ..ledger.campaigns import register
+from ..ledger.campaigns import plans, register
 from ..ledger.project import Project
 from . import planning
 from .campaign import Campaign
@@ -39,12 +39,14 @@ def compare(project: Project, a: Endpoint, b: Configuration, hear: Hear, cancel:
     change = difference(campaign.original, campaign.catalogue.check(b))
     candidate = campaign.check(change)
     baseline = campaign.baseline(hear, cancel)
-    view = campaign.propose(question(campaign, change))
-    now = campaign.measured()
-    assert now is not None
-    plan = planning.plan_for(project, thread, a, now, view, campaign.original, candidate)
-    plan = plan.model_copy(update={"purpose": "compare", "alpha": a.alpha, "number": 1})
-    register(project, plan)
+    if known := plans(project, thread):  # what is registered can't be planned anew
+        plan = known[0]
+    else:
+        view, now = campaign.propose(question(campaign, change)), campaign.measured()
+        assert now is not None
+        plan = planning.plan_for(project, thread, a, now, view, campaign.original, candidate)
+        plan = plan.model_copy(update={"purpose": "compare", "alpha": a.alpha, "number": 1})
+        register(project, plan)
     verdict = carry_out(campaign.runner, plan, campaign.bench, campaign.bench, hear, cancel)
     return Comparison(thread, plan.id(), baseline, verdict)
 
