@@ -38,6 +38,11 @@ class Facts:
         """Median capacity of the floor runs, requests/s/GPU."""
         return statistics.median(self.floor.values) if self.floor else None
 
+    @property
+    def compares(self) -> bool:
+        """This is a comparison of two configurations, not an investigation."""
+        return any(plan.purpose == "compare" for plan in self.plans)
+
     def verdict(self, plan: ExperimentPlan) -> Verdict | None:
         found = self.verdicts.get(plan.id())
         return found.verdict if found else None

@@ -49,6 +49,8 @@ def sentence(facts: Facts) -> str:
 
 
 def _state(facts: Facts) -> str:
+    if facts.compares:
+        return ""
     if facts.closed is None:
         return "**The investigation isn't closed**: what follows is how it stands now."
     return f"It ended because: {cell(facts.closed.summary.stopped)}." if facts.closed.summary.stopped else ""
@@ -71,6 +73,8 @@ def _endpoint(facts: Facts) -> str:
 
 
 def _ladder(rates: tuple[float, ...]) -> str:
+    if len(rates) > 10:
+        return f"{rates[0]:.3g} to {rates[-1]:.3g} requests/s in {len(rates)} steps"
     return ", ".join(f"{rate:.3g}" for rate in rates) + " requests/s"
 
 
@@ -134,6 +138,8 @@ def _capacity(facts: Facts, plan: ExperimentPlan, arm: str) -> str:
 
 def _stack(facts: Facts) -> str:
     final = facts.final()
+    if facts.compares and final is None:
+        return ""
     if facts.stack is None and final is None:
         return "## Final stack\n\nThe original configuration: no change was accepted."
     lines: list[str] = []
@@ -154,10 +160,13 @@ def _stack(facts: Facts) -> str:
     if verdict.verdict != "supported" and plan.purpose != "compare":
         lines.append("The changes did not hold up together: keep the original configuration.")
     guards = [(str(result.check), {True: "holds", False: "broken", None: "can't be told"}[result.holds], result.reason) for result in verdict.guardrails]
-    return "## Final stack\n\n" + "\n".join(lines).strip() + (f"\n\n{table(('guardrail', 'state', 'figure'), guards)}" if guards else "")
+    head = "Comparison" if facts.compares else "Final stack"
+    return f"## {head}\n\n" + "\n".join(lines).strip() + (f"\n\n{table(('guardrail', 'state', 'figure'), guards)}" if guards else "")
 
 
 def _shams(facts: Facts) -> str:
+    if facts.compares:
+        return ""
     if facts.closed is None:
         return "## Shams\n\nWhether candidates identical to the baseline were planted, and which, is sealed until the investigation closes."
     names = facts.shams()
@@ -173,6 +182,8 @@ def _shams(facts: Facts) -> str:
 
 
 def _families(facts: Facts) -> str:
+    if facts.compares:
+        return ""
     fates = {note.data["family"]: f"{note.data.get('fate', '')}: {note.data.get('reason', '')}" for note in facts.notes if "family" in note.data}
     fates |= facts.closed.summary.families if facts.closed else {}
     for plan in facts.plans:
