@@ -11,18 +11,27 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import count, islice
 
+_MASK = (1 << 63) - 1
+
 
 class BlockTable:
-    """The blocks of one request: keys of the hashed ones from the start, then so many plain ones."""
+    """The blocks of one request: `hashed` ones from the start, by key, then so many plain ones.
 
-    __slots__ = ("keys", "plain")
+    `hashes` are those of the prompt's full blocks, chained. Equal prompts have equal answers here, so the hashes of an answer's blocks follow from `salt`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("hashed", "hashes", "keys", "plain", "salt")
+
+    def __init__(self, hashes: Sequence[int], salt: int) -> None:
+        self.hashes = list(hashes)
+        self.salt = salt & _MASK
         self.keys: list[int] = []
-        self.plain = 0
+        self.hashed = self.plain = 0
 
-    def __len__(self) -> int:
-        return len(self.keys) + self.plain
+    def hash_up_to(self, blocks: int) -> None:
+        """Make hashes of the first `blocks` blocks known."""
+        salt = self.salt
+        self.hashes += [(salt + index * 0x9E3779B97F4A7C15) & _MASK for index in range(len(self.hashes), blocks)]
 
 
 class BlockPool:
@@ -50,18 +59,16 @@ class BlockPool:
         """Share of the blocks in use, 0 to 1."""
         return 1.0 - self.free / self.usable if self.usable else 0.0
 
-    def lookup(self, hashes: Sequence[int], limit: int) -> list[int]:
-        """Keys of the longest cached prefix, at most `limit` blocks."""
+    def lookup(self, table: BlockTable, limit: int) -> tuple[int, list[int]]:
+        """Blocks of the longest cached prefix, at most `limit`, and their keys."""
         found: list[int] = []
-        if not self.caching:
-            return found
         first = self._first.get
-        for block_hash in islice(hashes, limit):
+        for block_hash in islice(table.hashes, limit if self.caching else 0):
             key = first(block_hash)
             if key is None:
                 break
             found.append(key)
-        return found
+        return len(found), found
 
     def evictable(self, keys: list[int]) -> int:
         """How many of these cached blocks are free, so that holding them takes from the free ones."""
@@ -78,6 +85,7 @@ class BlockPool:
             else:
                 references[key] = held + 1
         table.keys = keys
+        table.hashed = len(keys)
 
     def take(self, table: BlockTable, number: int) -> None:
         """Give `number` (at most `free`) fresh blocks; cached ones are evicted, least recently used first."""
@@ -106,14 +114,17 @@ class BlockPool:
         if len(copies) == 1:
             del self._copies[block_hash]
 
-    def commit(self, table: BlockTable, hashes: Sequence[int], full: int) -> None:
+    def commit(self, table: BlockTable, full: int) -> None:
         """The first `full` blocks of the request are full (or will be after this step): later requests may hit them."""
-        start = len(table.keys)
+        start = table.hashed
         if full <= start or not self.caching:
             return
+        if full > len(table.hashes):
+            table.hash_up_to(full)
         first, references = self._first, self.references
-        new = list(islice(hashes, start, full))
+        new = table.hashes[start:full]
         table.plain -= len(new)
+        table.hashed = full
         if first.keys().isdisjoint(new):
             first.update(zip(new, new, strict=True))
             references.update(dict.fromkeys(new, 1))
@@ -143,7 +154,7 @@ class BlockPool:
             else:
                 references[key] = held - 1
         table.keys = []
-        table.plain = 0
+        table.hashed = table.plain = 0
 
     def reset(self) -> bool:
         """Forget all cached contents. As in vLLM, not while any block is in use."""

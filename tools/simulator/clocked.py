@@ -105,8 +105,11 @@ class ClockedEngine:
             elif request.output:
                 listener.tokens(request.output, False)
         metrics.steps += 1
-        self.lag.add(max(0.0, self.now() - end))
+        self._loop.call_soon(self._note, end)  # the loop writes at its end of turn; only then are the tokens out
         self._begin(end)
+
+    def _note(self, end: float) -> None:
+        self.lag.add(max(0.0, self.now() - end))
 
     def close(self) -> None:
         self._timer.close()

@@ -15,7 +15,7 @@ def steady_steps(scheduler: Scheduler) -> int:
     steps, max_len, block = scheduler.max_len, scheduler.max_len, scheduler.block
     for request in running:
         known = request.prompt + request.output
-        if request.computed != known - 1:
+        if request.computed != known - 1 or not request.output:
             return 0
         steps = min(steps, request.limit - request.output, max_len - known)
     if waiting and scheduler.blocked and waiting[0].preemptions:
@@ -29,7 +29,7 @@ def _fitting(scheduler: Scheduler, steps: int) -> int:
     free, block = scheduler.pool.free, scheduler.block
 
     def need(steps: int) -> int:
-        return sum(max(0, -(-(r.computed + steps) // block) - len(r.table.keys) - r.table.plain) for r in scheduler.running)
+        return sum(max(0, -(-(r.computed + steps) // block) - r.table.hashed - r.table.plain) for r in scheduler.running)
 
     if need(steps) <= free:
         return steps
@@ -58,19 +58,17 @@ def steps_until(cost: StepCost, sequences: int, context: int, steps: int, wait: 
 
 def advance(scheduler: Scheduler, steps: int, now: float) -> list[Request]:
     """Carry out `steps` steady steps that end at `now`. Returns the requests that are complete."""
-    pool, block, caching = scheduler.pool, scheduler.block, scheduler.pool.caching
+    pool, block = scheduler.pool, scheduler.block
     done: list[Request] = []
     for request in scheduler.running:
         request.computed = computed = request.computed + steps
         request.output += steps
         table = request.table
-        need = -(-computed // block) - len(table.keys) - table.plain
+        need = -(-computed // block) - table.hashed - table.plain
         if need > 0:
             pool.take(table, need)
-        full = computed // block
-        if caching and full > len(table.keys):
-            request.hash_up_to(full)
-            pool.commit(table, request.hashes, full)
+        if computed // block > table.hashed:
+            pool.commit(table, computed // block)
         if request.output >= request.limit or request.prompt + request.output >= scheduler.max_len:
             done.append(request)
     if done:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from typing import Any
 
-from .blocks import BlockPool
 from .request import FINISHED, RUNNING, WAITING, Request
 
 Step = list[tuple[Request, int]]
@@ -16,13 +16,13 @@ Step = list[tuple[Request, int]]
 
 
 class Scheduler:
-    """`step = schedule()`, compute it, `finished = finish(step)`; `add` and `abort` at any time between."""
+    """`pool` is a `BlockPool` or a `RunPool`. `step = schedule()`, compute it, `finished = finish(step)`; `add` and `abort` at any time between."""
 
     __slots__ = ("block", "blocked", "budget", "chunked", "hits", "long_prefill", "max_len", "pool", "preemptions", "priority", "queries", "reserve", "running", "seqs", "waiting", "watermark")
 
     def __init__(
         self,
-        pool: BlockPool,
+        pool: Any,
         *,
         block: int,
         budget: int,
@@ -98,7 +98,7 @@ class Scheduler:
                 index += 1
                 continue
             table = request.table
-            need = -(-(done + tokens) // block) - len(table.keys) - table.plain
+            need = -(-(done + tokens) // block) - table.hashed - table.plain
             fits = need <= 0 or need <= pool.free
             while not fits:
                 victim = self._victim()
@@ -114,7 +114,7 @@ class Scheduler:
                 fits = need <= pool.free
             if need > 0:
                 pool.take(table, need)
-            self._commit(request, min(done + tokens, known))
+            pool.commit(table, min(done + tokens, known) // block)
             plan[request] = tokens
             budget -= tokens
             index += 1
@@ -143,8 +143,8 @@ class Scheduler:
         while waiting and budget > 0 and len(running) < self.seqs:
             request = waiting[0]
             known = request.prompt + request.output
-            keys = pool.lookup(request.hashes, (known - 1) // block)
-            hit = len(keys) * block
+            blocks, match = pool.lookup(request.table, (known - 1) // block)
+            hit = blocks * block
             tokens = known - hit
             if 0 < cap < tokens:
                 tokens = cap
@@ -152,13 +152,13 @@ class Scheduler:
                 break
             tokens = min(tokens, budget)
             target = known if self.reserve else hit + tokens
-            need = -(-target // block) - len(keys) + pool.evictable(keys)
+            need = -(-target // block) - blocks + pool.evictable(match)
             if need + (self.watermark if running else 0) > pool.free:
                 self.blocked = True
                 break
-            pool.hold(request.table, keys)
-            pool.take(request.table, -(-(hit + tokens) // block) - len(keys))
-            self._commit(request, hit + tokens)
+            pool.hold(request.table, match)
+            pool.take(request.table, -(-(hit + tokens) // block) - blocks)
+            pool.commit(request.table, (hit + tokens) // block)
             if isinstance(waiting, deque):
                 waiting.popleft()
             else:
@@ -173,13 +173,6 @@ class Scheduler:
             running.append(request)
             plan[request] = tokens
             budget -= tokens
-
-    def _commit(self, request: Request, tokens: int) -> None:
-        full = tokens // self.block
-        if full > len(request.table.keys) and self.pool.caching:
-            if full > len(request.hashes):
-                request.hash_up_to(full)
-            self.pool.commit(request.table, request.hashes, full)
 
     def finish(self, step: Step, now: float = 0.0) -> list[Request]:
         """Every request whose known tokens are computed gets one more, at `now`. Returns those that are complete; their blocks are free."""

@@ -24,10 +24,10 @@ def check_blocks(scheduler, caching):
     plain = sum(request.table.plain for request in scheduler.running)
     assert len(held) + plain + pool.blank + len(pool.lru) == pool.usable
     for request in scheduler.running:
-        assert len(request.table) == -(-request.computed // BLOCK)
+        assert request.table.hashed + request.table.plain == -(-request.computed // BLOCK)
         assert request.table.plain <= 1 or not caching
     for request in scheduler.waiting:
-        assert len(request.table) == 0
+        assert request.table.hashed + request.table.plain == 0
 
 
 @settings(max_examples=80, deadline=None)
@@ -83,4 +83,4 @@ def test_aborts_give_all_blocks_back(specs, data):
         scheduler.abort(request)
     assert scheduler.pool.free == scheduler.pool.usable
     assert scheduler.pool.reset()
-    assert scheduler.pool.lookup(requests[0].hashes, 9) == []
+    assert scheduler.pool.lookup(requests[0].table, 9) == (0, [])

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from servewright.tools.simulator.blocks import BlockPool
+from servewright.tools.simulator.library import Library
+from servewright.tools.simulator.load import Prompt
 from servewright.tools.simulator.request import Request, block_hashes
+from servewright.tools.simulator.runs import RunPool
 from servewright.tools.simulator.scheduler import Scheduler
 
 HERE = Path(__file__).parent
@@ -27,8 +30,10 @@ def prompt_of(row):
     return [token for h in row["hash_ids"] for token in range(h * 512, h * 512 + 512)][: row["input_length"]]
 
 
-def schedule(rows, *, blocks, budget, seqs, replicas=1, steps=10**9):
-    scheduler = Scheduler(BlockPool(blocks, True), block=16, budget=budget, seqs=seqs, max_len=131072 + 4096)
+def schedule(rows, *, blocks, budget, seqs, replicas=1, steps=10**9, by_run=False):
+    prompts = {index: Prompt(prompt_of(row)) if by_run else prompt_of(row) for index, row in enumerate(rows) if index % replicas == 0}
+    pool = RunPool(blocks, True, Library(prompts.values(), 16)) if by_run else BlockPool(blocks, True)
+    scheduler = Scheduler(pool, block=16, budget=budget, seqs=seqs, max_len=131072 + 4096)
     queue = [(row["timestamp"] / 1000, index) for index, row in enumerate(rows) if index % replicas == 0]
     now, made = 0.0, []
     while (queue or scheduler.running or scheduler.waiting) and len(made) < steps:
@@ -36,8 +41,9 @@ def schedule(rows, *, blocks, budget, seqs, replicas=1, steps=10**9):
             now = max(now, queue[0][0])
         while queue and queue[0][0] <= now:
             arrival, index = queue.pop(0)
-            prompt = prompt_of(rows[index])
-            scheduler.add(Request(index, len(prompt), max(1, rows[index]["output_length"]), block_hashes(prompt, 16), arrival=arrival))
+            prompt = prompts[index]
+            contents = pool.table(pool.library.path(prompt), index) if by_run else block_hashes(prompt, 16)
+            scheduler.add(Request(index, rows[index]["input_length"], max(1, rows[index]["output_length"]), contents, arrival=arrival))
         step = scheduler.schedule()
         now += seconds([(new, request.computed - new) for request, new in step])
         made.append([round(now, 6), {str(request.number): new for request, new in step}])
@@ -52,11 +58,12 @@ def compare(made, expected):
         assert at == pytest.approx(expected_at, abs=2e-6), f"step {number}"
 
 
+@pytest.mark.parametrize("by_run", [False, True], ids=["by block", "by run"])
 @pytest.mark.parametrize("case", [0, 1])
-def test_few_blocks_preempt_evict_and_hit_as_in_vllm(case):
+def test_few_blocks_preempt_evict_and_hit_as_in_vllm(case, by_run):
     record = json.loads(gzip.decompress((HERE / "vllm032_preempting.json.gz").read_bytes()))
     expected = record["cases"][case]
-    made, scheduler = schedule(record["trace"], blocks=expected["num_blocks"], budget=expected["max_num_batched_tokens"], seqs=expected["max_num_seqs"])
+    made, scheduler = schedule(record["trace"], blocks=expected["num_blocks"], budget=expected["max_num_batched_tokens"], seqs=expected["max_num_seqs"], by_run=by_run)
     compare(made, expected["steps"])
     assert scheduler.preemptions > 10 and scheduler.hits > 0
     assert scheduler.pool.free == scheduler.pool.usable
