@@ -63,12 +63,14 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule("bad_flag", r"validation errors? for \w*config|valueerror: .*(?:must be|cannot be|is not supported|greater than|larger than)", "the engine refused this combination of arguments"),
     _rule("driver_missing", r"nccl (?:error|timeout)|watchdog caught collective operation timeout", "devices don't reach each other: check NVLink or PCIe, try NCCL_P2P_DISABLE=1"),
+    _rule("died", r"worker proc .* died unexpectedly", "a worker ended without a word: often for lack of host memory (see `dmesg`), or a limit (`ulimit -a`)"),
     _rule("not_installed", r"no module named|modulenotfounderror|packagenotfounderror|importerror: ", "install the engine anew: servewright engines install"),
 )
 _PREFIX = re.compile(r"^(?:\((?:\w+) pid=\d+\)\s*)?(?:(DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d-]+ [\d:.]+ \[[^\]]*\]\s*)?")
 _CODE = re.compile(r"^(?:raise |File \"|return |with |await |\^+$)|\($")
 """Lines of a traceback that hold code, not the message."""
 _LAST = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)\b.*|.*\b(?:error|fatal|killed|aborted)\b.*)$", re.IGNORECASE)
+_GIVEN_UP = re.compile(r"EngineCore failed to start|Engine core initialization failed")
 _SECRETS = re.compile(r"\b(?:hf_|sk-|ghp_|xox[bap]-)[A-Za-z0-9_-]{8,}|(?<=Bearer )\S+|(?<=api[_-]key[=:])\S+", re.IGNORECASE)
 _AFTERMATH = re.compile(r"see root cause above|resource_tracker|leaked shared_memory|leaked semaphore", re.IGNORECASE)
 
@@ -95,6 +97,11 @@ def diagnose(log: str, exit_code: int | None = None) -> Diagnosis:
         return Diagnosis("out_of_memory", "the engine was killed (SIGKILL)", "the kernel kills for lack of host memory; see `dmesg`. A person may have done it as well")
     last = next((line for line in reversed(lines) if _LAST.match(line)), lines[-1] if lines else "the log is empty")
     return Diagnosis("died" if exit_code is not None else "unknown", _short(last), "" if exit_code is None else f"exit code {exit_code}")
+
+
+def given_up(log: str) -> bool:
+    """Whether the engine says that it failed to start. vLLM's server process may hang on after that instead of ending."""
+    return _GIVEN_UP.search(log) is not None
 
 
 def redact(text: str) -> str:

@@ -18,7 +18,7 @@ from .cores import shared, split_cores
 from .custody import Cancelled, Custody
 from .engine import LaunchSpec
 from .engines import engine_for
-from .failures import diagnose
+from .failures import diagnose, given_up
 from .keeper import Job
 from .leases import Lease
 from .processes import Identity, alive, group, identify, listens
@@ -26,6 +26,9 @@ from .server import Server, log_tail
 
 LEASE_TTL_S = 6 * 3600.0
 """Longest life of a lease: a backstop, the owner's death ends it at once."""
+
+GIVEN_UP_GRACE_S = 10.0
+"""How long an engine that says it failed to start may take to end by itself."""
 
 
 @contextmanager
@@ -41,7 +44,7 @@ def serve(
 ) -> Iterator[Server]:
     """A healthy server with that configuration, on a free port of 127.0.0.1.
 
-    `log`: the engine's output goes there as it comes. `launch_seed`: luck of the launch (sim only). `wait_s`: longest wait for devices that another holds.
+    `log`: the engine's output goes there as it comes; emptied first. `launch_seed`: luck of the launch (sim only). `wait_s`: longest wait for devices that another holds.
     Raises `BadInput` before anything is launched, `Refused` where devices stay busy, `Cancelled`, `EngineFailure` with the log's line.
     """
     engine = engine_for(endpoint)
@@ -51,7 +54,7 @@ def serve(
     spec = engine.launch_spec(configuration, port=port, cores=engine_cores, launch_seed=launch_seed)
     build = engine.build()
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.touch()
+    log.write_bytes(b"")  # what an earlier launch said must not explain this one's failure
     cores = tuple(f"cpu:{core}" for core in sorted({*engine_cores, *client_cores}))
     job = Job(argv=spec.argv, env=spec.env, cores=engine_cores, devices=spec.devices or cores, what=endpoint.name, owner=identify(), log=str(log.resolve()), port=port,
               wait_s=wait_s, ttl_s=LEASE_TTL_S, grace_s=spec.grace_s)  # fmt: skip
@@ -82,6 +85,8 @@ def free_port() -> int:
 
 def _wait_healthy(url: str, spec: LaunchSpec, custody: Custody, engine: Identity, *, timeout_s: float, cancel: threading.Event | None) -> None:
     deadline, pause = time.monotonic() + timeout_s, 0.05
+    log = Path(custody.job.log)
+    look_again, given_up_at = time.monotonic() + 5, None
     while True:
         if cancel is not None and cancel.is_set():
             raise Cancelled("stopped while the engine was starting")
@@ -93,10 +98,16 @@ def _wait_healthy(url: str, spec: LaunchSpec, custody: Custody, engine: Identity
         if custody.ended() or not alive(engine):
             time.sleep(0.3)  # the keeper's word on the exit code follows the death
             custody.ended()
-            found = diagnose(log_tail(Path(custody.job.log)), custody.exit_code)
+            found = diagnose(log_tail(log), custody.exit_code)
             raise EngineFailure(found.kind if found.kind != "unknown" else "died", found.line, found.hint, custody.job.log)
+        if time.monotonic() > look_again:
+            look_again += 2
+            given_up_at = given_up_at or (time.monotonic() if given_up(log_tail(log)) else None)
+            if given_up_at is not None and time.monotonic() - given_up_at > GIVEN_UP_GRACE_S:
+                found = diagnose(log_tail(log), 1)
+                raise EngineFailure(found.kind, found.line, found.hint, str(log))
         if time.monotonic() > deadline:
-            found = diagnose(log_tail(Path(custody.job.log)))
+            found = diagnose(log_tail(log))
             hint = "raise engine.start_timeout_s if it was still loading" + (f"; {found.hint}" if found.kind != "unknown" else "")
             raise EngineFailure("hung_start", f"not healthy after {timeout_s:g} s; last: {found.line}", hint, custody.job.log)
         time.sleep(pause)

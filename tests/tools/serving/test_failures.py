@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from servewright.tools.serving.failures import diagnose, redact
+from servewright.tools.serving.failures import diagnose, given_up, redact
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -22,6 +22,7 @@ LOGS = Path(__file__).parent / "logs"
         ("quantization_unsupported", "bad_model", "Cannot find the config file for awq"),
         ("kv_too_small", "out_of_memory", "larger than the available KV cache memory"),
         ("kv_no_memory", "out_of_memory", "less than requested memory for kv (400.0 GiB)"),
+        ("worker_died", "died", "Worker proc VllmWorker-0 died unexpectedly"),
         ("port_taken", "port_taken", "Address already in use"),
     ],
 )
@@ -57,6 +58,12 @@ def test_without_a_telling_line() -> None:
     assert diagnose("").kind == "unknown" and "empty" in diagnose("").line
     assert diagnose("hello\n", -9).kind == "out_of_memory"
     assert diagnose("hello\n", -15) == diagnose("hello\n", -15) and diagnose("hello\n", -15).kind == "died"
+
+
+def test_a_start_that_failed_and_hangs_on_is_seen() -> None:
+    """Of a worker that died under `ulimit -v`: the server process stayed for minutes, also after SIGTERM."""
+    assert given_up((LOGS / "worker_died.log").read_text()) and given_up((LOGS / "kv_too_small.log").read_text())
+    assert not given_up((LOGS / "port_taken.log").read_text())
 
 
 def test_no_secret_leaves_in_an_error() -> None:

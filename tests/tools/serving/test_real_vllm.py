@@ -15,6 +15,7 @@ from servewright.tools.contract.errors import BadInput
 from servewright.tools.serving.install import is_installed, model_folder, model_is_there
 from servewright.tools.serving.launch import serve
 from servewright.tools.serving.leases import Leases
+from servewright.tools.serving.processes import group, identify
 from servewright.tools.telemetry.http import request
 
 pytestmark = [
@@ -40,17 +41,6 @@ def complete(url: str, tokens: int) -> dict[str, object]:
     return answer
 
 
-def of_lease(lease: str) -> list[int]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("SERVEWRIGHT_LEASE") == lease and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except psutil.Error:
-            continue
-    return found
-
-
 def test_launch_measure_stop(tmp_path: Path) -> None:
     args = {"max_num_seqs": "8", "max_model_len": "2K", "enforce_eager": True, "enable_prefix_caching": True, "max_num_batched_tokens": 1024}
     with serve(endpoint(), Configuration(kind="vllm", args=args, env={"VLLM_CPU_KVCACHE_SPACE": "1"}), log=tmp_path / "e.log", launch_seed=0) as server:
@@ -70,13 +60,14 @@ def test_launch_measure_stop(tmp_path: Path) -> None:
         assert counters["kv_blocks"] == effective["num_gpu_blocks"] and counters["preemptions"] == 0
         assert server.reset_path and request(server.url, server.reset_path, method="POST", timeout_s=30)[0] == 200
 
-        family = of_lease(server.lease)
+        engine = identify(server.pid)
+        family = group(engine)
         assert server.pid in family and len(family) >= 3, "server, engine core, worker"
         if len(os.sched_getaffinity(0)) > 1:
             assert all(set(psutil.Process(pid).cpu_affinity() or []).isdisjoint(server.client_cores) for pid in family)
         assert server.alive() and server.failure() is None
     assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in family)
-    assert of_lease(server.lease) == [] and Leases().all() == ()
+    assert group(engine, f"SERVEWRIGHT_LEASE={server.lease}") == [] and Leases().all() == ()
 
 
 def test_flags_are_checked_against_the_installed_engine(tmp_path: Path) -> None:
