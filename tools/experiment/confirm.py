@@ -30,7 +30,7 @@ def carry_out(runner: Runner, plan: ExperimentPlan, bench: Bench, screen_bench: 
     while (todo := advance(evidence(runner.project, experiment))).action != "stop":
         try:
             if todo.action == "screen":
-                _pair(runner, plan, screen_bench, "screen", 0, hear, cancel)
+                _pair(runner, plan, screen_bench, "screen", todo.pair, hear, cancel)
             else:
                 _pair(runner, plan, bench, "stack" if plan.purpose == "stack" else "confirm", todo.pair or 0, hear, cancel)
         except BudgetSpent:

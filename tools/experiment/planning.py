@@ -43,7 +43,7 @@ def spending(project: Project, campaign: str, endpoint: Endpoint) -> ErrorBudget
     for plan in campaigns.plans(project, campaign):
         if plan.purpose != "hypothesis":
             continue
-        budget.next_alpha()
+        budget.take(plan.alpha)
         if (verdict := judged.get(plan.id())) is not None:
             budget.record(verdict)
     return budget

@@ -51,6 +51,12 @@ def falling_root(function: Callable[[float], float], low: float, high: float, wi
     return (low + high) / 2
 
 
+@lru_cache(maxsize=1)
+def _rule() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
+    return np.polynomial.legendre.leggauss(_NODES)
+
+
 class _Walk:
     """Sub-density of the sum of standardised pairs over the region where no look has stopped it yet."""
 
@@ -73,7 +79,7 @@ class _Walk:
     def stop_above(self, bound: float) -> None:
         low = self.drift * self.pairs - 9 * math.sqrt(self.pairs)
         high = min(bound, self.drift * self.pairs + 9 * math.sqrt(self.pairs))
-        base, weights = np.polynomial.legendre.leggauss(_NODES)
+        base, weights = _rule()
         nodes = low + (base + 1) * (high - low) / 2 if high > low else np.full(1, low)
         scale = math.sqrt(self.ahead)
         kernel = np.exp(-0.5 * ((nodes[:, None] - self.nodes[None, :] - self.drift * self.ahead) / scale) ** 2) / (scale * math.sqrt(2 * math.pi))

@@ -8,8 +8,9 @@ from ..contract.errors import BadInput, Refused
 
 STACK_SHARE = 0.2
 """Share of alpha set apart for the final stack against the original baseline."""
-PATIENCE = 20
-"""A hypothesis gets 2 / (tested so far + this) of what is left: a tenth at first, and never all, however many come."""
+PATIENCE = 8
+"""A hypothesis gets 2 / (tested so far + this) of what is left: a quarter at first, and never all, however many come.
+Most candidates are turned down by the screen and give theirs back, so few are tested in a campaign."""
 
 
 class Decided(Protocol):
@@ -51,9 +52,18 @@ class ErrorBudget:
     def next_alpha(self) -> float:
         """The level of the next hypothesis, one-sided."""
         level = self._left * 2 / (self._tested + len(self._out) + PATIENCE)
-        self._left -= level
-        self._out.append(level)
+        self.take(level)
         return level
+
+    def take(self, level: float) -> None:
+        """Hand out this very level: one that was registered before, when the budget is rebuilt from a record, in the order of registration.
+
+        Raises `Refused` when it isn't there any more.
+        """
+        if not 0 < level <= self._left * (1 + 1e-9):
+            raise Refused(f"error budget: alpha {level:g} is more than the {self._left:g} that is left")
+        self._left = max(0.0, self._left - level)
+        self._out.append(level)
 
     def record(self, decision: Decided) -> None:
         """Settle the level that this decision was made at. Raises `Refused` when no such level is out."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..contract.errors import BadInput
 from ..contract.verdict import NoiseFloor as NoiseFloorRecord
-from .drift import cold_first, drift_seen
+from .drift import cold_first, drift_seen, squares_about_mean
 from .tails import chi2_upper
 
 
@@ -63,7 +63,4 @@ def _logs(values: Sequence[float], what: str) -> list[float]:
 
 def _within(logs: Sequence[float]) -> tuple[float, int]:
     """Sum of squares about the group's own mean, and its degrees of freedom."""
-    if len(logs) < 2:
-        return 0.0, 0
-    mean = math.fsum(logs) / len(logs)
-    return math.fsum((x - mean) ** 2 for x in logs), len(logs) - 1
+    return (squares_about_mean(logs), len(logs) - 1) if len(logs) > 1 else (0.0, 0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..contract.run import Probe, RunRecord
 from ..contract.verdict import ParityResult
 
-LEAST_TOLERANCE = 0.02
+LEAST_TOLERANCE = 0.01
 """Nats a token. What rounding to bf16 in another batch shape moves without the model's being another; a baseline that repeats
 itself exactly would otherwise make any other kernel shape a break."""
 ALLOWANCE = 3.0

@@ -12,7 +12,7 @@ from .boundaries import nominal_levels
 from .scale import variance
 from .tails import t_upper
 
-FUTILITY_LEVEL = 0.02
+FUTILITY_LEVEL = 0.01
 """Chance, at one look, to give up on a candidate whose true effect is the minimum effect."""
 
 

@@ -13,7 +13,7 @@ from .pairs import CONFIRMATION, Pair, check_identity, collect
 from .screen import screen, screen_virtual
 from .validity import killed_by_itself, too_many_unfit, unfit
 
-MOST_SCREEN_PAIRS = 2
+MOST_UNFIT_SCREENS = 2
 """Screening pairs that may be unfit before the experiment is called invalid."""
 
 
@@ -88,7 +88,7 @@ def _screening(evidence: Evidence) -> _Outcome | None:
     fit = [pair.measured() for pair in pairs if pair.fit]
     if not fit:
         aside = [pair.unfit for pair in pairs if pair.unfit]
-        if len(aside) >= MOST_SCREEN_PAIRS:
+        if len(aside) >= MOST_UNFIT_SCREENS:
             return _Outcome("invalid", f"screening could not be measured: {aside[-1]}")
         return _due(evidence, "screen", _next_number(pairs), "a screening pair is due")
     if plan.screen == "virtual":
@@ -98,7 +98,10 @@ def _screening(evidence: Evidence) -> _Outcome | None:
         before, after = zip(*fit, strict=True)
         seen = screen([m.capacity.rps_per_gpu for m in before], [m.capacity.rps_per_gpu for m in after], plan.floor, plan.minimum_effect)
     hidden = any(after.capacity.censored == "above" for _, after in fit)
-    return None if seen.go or hidden else _Outcome("inconclusive", seen.reason)
+    if seen.go or hidden:
+        return None
+    ended = _Outcome("inconclusive", seen.reason)
+    return ended if seen.go is False else _due(evidence, "screen", _next_number(pairs), seen.reason, ended)
 
 
 def _decide(evidence: Evidence, pairs: list[Pair], aside: list[str], findings: Findings | None) -> _Outcome:
