@@ -25,18 +25,19 @@ class Desk:
 
     async def answer(self, questions: Sequence[Interrupt]) -> dict[str, Any] | None:
         """Answers by interrupt id; None when any of them has to wait. What was answered in another terminal is not asked again."""
+        from .bridge import reply
         from .gate import waiting
 
         open_ = set(waiting(await asyncio.to_thread(self._look)))
         answers: dict[str, Any] = {}
         for question in questions:
             requests: dict[str, Any] = question.value["requests"]
-            if question.value["arguments"].get("hypothesis_id") not in open_:
-                answers[question.id] = {key: {"action": "cancel"} for key in requests}
+            if question.value["about"]["arguments"].get("hypothesis_id") not in open_:
+                answers[question.id] = reply(question.value, {key: {"action": "cancel"} for key in requests})
             elif self._policy == "park":
                 return None
             else:
-                answers[question.id] = {key: await self._one(request) for key, request in requests.items()}
+                answers[question.id] = reply(question.value, {key: await self._one(request) for key, request in requests.items()})
         return answers
 
     async def _one(self, request: dict[str, Any]) -> dict[str, Any]:

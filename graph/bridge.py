@@ -40,22 +40,23 @@ async def tool_server(project: Path, thread: str, log: Path) -> AsyncIterator[Br
     command = ["-m", "servewright.graph.cli.main", "mcp", "serve", "all", "--transport", "stdio", "--project", str(project), "--thread", thread]
     parameters = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
     with log.open("a", encoding="utf-8") as errors:
-        client = Client(stdio_client(parameters, errlog=errors), elicitation_callback=_asks_by_return)
-        try:
-            await client.__aenter__()
-        except (MCPError, OSError, ConnectionError, ExceptionGroup) as error:
-            raise ToolServerGone(f"the tool server did not start ({_reason(error)}); its log: {log}") from None
-        try:
-            yield Bridge(client, await _listed(client, log), str(log))
-        finally:
-            await client.__aexit__(None, None, None)
+        async with connect(stdio_client(parameters, errlog=errors), str(log)) as bridge:
+            yield bridge
 
 
-async def _listed(client: Client, log: Path) -> dict[str, Tool]:
+@asynccontextmanager
+async def connect(target: Any, log: str) -> AsyncIterator[Bridge]:
+    """A bridge to any target of `mcp.Client`: a transport, or a server object in this process. Raises `ToolServerGone`."""
+    client = Client(target, elicitation_callback=_asks_by_return)
     try:
-        return {tool.name: tool for tool in (await client.list_tools()).tools}
-    except MCPError as error:
-        raise ToolServerGone(f"the tool server ended at once ({_reason(error)}); its log: {log}") from None
+        await client.__aenter__()
+        known = {tool.name: tool for tool in (await client.list_tools()).tools}
+    except (MCPError, OSError, ExceptionGroup) as error:
+        raise ToolServerGone(f"the tool server did not start ({_reason(error)}); its log: {log}") from None
+    try:
+        yield Bridge(client, known, log)
+    finally:
+        await client.__aexit__(None, None, None)
 
 
 class Bridge:
@@ -86,21 +87,33 @@ class Bridge:
             if writer is not None:
                 context.copy().run(writer, {"tool": name, "done": progress, "total": total, "message": message or ""})
 
-        answers: dict[str, Any] = {}
         try:
             result = await self._client.session.call_tool(name, arguments, progress_callback=tell, allow_input_required=True)
             while isinstance(result, InputRequiredResult):
                 requests = {key: request.params.model_dump(mode="json") for key, request in (result.input_requests or {}).items() if request.params}
-                given = interrupt({"kind": "question", "tool": name, "arguments": arguments, "requests": requests})
-                answers = {key: ElicitResult.model_validate(answer) for key, answer in given.items()}
+                answers = asked({"tool": name, "arguments": arguments}, requests)
                 result = await self._client.session.call_tool(
-                    name, arguments, progress_callback=tell, allow_input_required=True, input_responses=answers, request_state=result.request_state
+                    name, arguments, progress_callback=tell, allow_input_required=True, input_responses=dict(answers), request_state=result.request_state
                 )
-        except (MCPError, OSError, ConnectionError) as error:
+        except (MCPError, OSError) as error:
             raise ToolServerGone(f"the tool server ended during {name} ({_reason(error)}); its log: {self._log}") from None
         if result.is_error:
             raise ToolException(_text(result))
         return result
+
+
+def asked(about: dict[str, Any], requests: dict[str, Any]) -> dict[str, ElicitResult]:
+    """Put a question before whoever runs the graph. The node runs again from its top with the answer, by when it may be asking something else
+    (the first question was answered in another terminal): an answer about another thing is never taken for this one's."""
+    while True:
+        given = interrupt({"about": about, "requests": requests})
+        if given["about"] == about:
+            return {key: ElicitResult.model_validate(answer) for key, answer in given["responses"].items()}
+
+
+def reply(question: dict[str, Any], responses: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a question that `asked` put: `responses` by request key."""
+    return {"about": question["about"], "responses": responses}
 
 
 def _text(result: CallToolResult) -> str:

@@ -5,10 +5,6 @@ baseline -> orchestrator -> investigators (side by side) -> orchestrator -> impl
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")  # read when langgraph is imported: checkpoints may hold the state's types only
-
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph

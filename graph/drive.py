@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.runtime import RunControl
     from langgraph.types import Interrupt
+
+    from .bridge import Bridge
 
 Hear = Callable[[dict[str, Any]], None]
 """Takes what the nodes and tools write to the stream."""
@@ -31,32 +33,31 @@ class Ending:
     state: State
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a campaign's files lie."""
-
-    project: Path
-    thread: str
-    folder: Path
-    """The campaign's own."""
-
-
-async def drive(place: Place, model: BaseChatModel, model_name: str, *, hear: Hear, answer: Answer, control: RunControl) -> Ending:
-    """Run until the end, a question that nobody answers, or a drain. A finished campaign is only read. Raises `ServewrightError`."""
+async def drive(
+    checkpoints: Path,
+    thread: str,
+    tools: AbstractAsyncContextManager[Bridge],
+    model: BaseChatModel,
+    *,
+    model_name: str,
+    hear: Hear,
+    answer: Answer,
+    control: RunControl,
+) -> Ending:
+    """Run until the end, a question that nobody answers, or a drain. A finished campaign is only read, and `tools` isn't entered. Raises `ServewrightError`."""
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.errors import GraphDrained
     from langgraph.types import Command
 
-    from .bridge import tool_server
     from .crew import Crew
 
-    config: RunnableConfig = {"configurable": {"thread_id": place.thread}, "recursion_limit": STEPS}
-    async with AsyncSqliteSaver.from_conn_string(str(place.folder / "checkpoints.db")) as saver:
+    config: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": STEPS}
+    async with AsyncSqliteSaver.from_conn_string(str(checkpoints)) as saver:
         graph = build(saver)
         before = await graph.aget_state(config)
         if before.values and not before.next:
             return Ending("finished", State.model_validate(before.values))
-        async with tool_server(place.project, place.thread, place.folder / "tools.log") as bridge:
+        async with tools as bridge:
             crew = Crew(bridge, model, model_name)
             entry: State | Command[Any] | None = None if before.values else State()
             while True:

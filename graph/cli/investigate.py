@@ -125,14 +125,19 @@ class Session:
         from langgraph.runtime import RunControl
 
         from ..approvals import Desk
-        from ..drive import Place, draining, drive
+        from ..bridge import tool_server
+        from ..drive import draining, drive
         from ..models import chat_model
 
         control = RunControl()
-        place = Place(self.project.folder, self.thread, self.project.campaign_folder(self.thread))
+        folder = self.project.campaign_folder(self.thread)
+        tools = tool_server(self.project.folder, self.thread, folder / "tools.log")
+        model = chat_model(self.model, self.base_url)
         desk = Desk(self._policy(), self.campaign.view, teller.say)
         async with draining(control, teller.say):
-            return await drive(place, chat_model(self.model, self.base_url), self.model, hear=teller.hear, answer=desk.answer, control=control)
+            return await drive(
+                folder / "checkpoints.db", self.thread, tools, model, model_name=self.model, hear=teller.hear, answer=desk.answer, control=control
+            )
 
     def _policy(self) -> Approvals:
         wanted = self.approvals or "ask"

@@ -63,7 +63,11 @@ def too_small(family: Family, facts: Facts, effect: SimulatedEffect | None, foun
     if effect is None or effect.effect >= facts.worth:
         return None
     most = f"{effect.effect:+.1%} at most" if effect.effect > 0 else "no gain"
-    return settled(family, "put_off", f"{found} Of the changes at hand the simulator predicts {most}; below {facts.worth:.1%} the budget could not detect it or it isn't worth having.")
+    return settled(
+        family,
+        "put_off",
+        f"{found} Of the changes at hand the simulator predicts {most}; below {facts.worth:.1%} the budget could not detect it or it isn't worth having.",
+    )
 
 
 def words(change: Change) -> str:

@@ -96,7 +96,12 @@ class Facts:
     @property
     def worth(self) -> float:
         """Smallest gain to propose: worth having, and large enough to be detected."""
-        return max(float(self.endpoint.get("minimum_effect", 0.05)), self.baseline.minimum_detectable_effect)
+        return max(self.least, self.baseline.minimum_detectable_effect)
+
+    @property
+    def least(self) -> float:
+        """The endpoint's minimum effect, a fraction."""
+        return float(self.endpoint.get("minimum_effect", 0.05))
 
     def tried(self, change: Change) -> bool:
         """A hypothesis of this campaign has set just this."""
