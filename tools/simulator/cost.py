@@ -31,7 +31,8 @@ class StepCost:
         self.decode = max(self.attend, self.read)
         # Two all-reduces a layer; a ring moves 2 (p - 1) / p of the hidden state.
         self.send = 2 * m.layers * (2 * (parallel - 1) / parallel) * m.hidden * 2 / h.link
-        reduce_latency = 2 * m.layers * 8e-6 if parallel > 1 else 0.0  # assumed: 8 us an all-reduce
+        # 6 us an all-reduce and device: about what Qwen3-32B's TPOT on H100 at TP 2, 4 and 8 shows (AIConfigurator's published sample, vLLM).
+        reduce_latency = 2 * m.layers * 6e-6 * parallel if parallel > 1 else 0.0
         self.base = h.launch_s + reduce_latency + (m.layers * h.eager_layer_s if args["enforce_eager"] else 0.0)
         self.host = h.host_step_s
         self.host_seq = h.host_seq_s / max(1.0, min(4.0, float(args["stream_interval"])))  # output is most of it
