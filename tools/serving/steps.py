@@ -20,10 +20,13 @@ Say = Callable[[str], None]
 
 
 class Steps:
-    """`folder` holds one empty file a finished step; `log` gets all output; `say` one line of progress now and then."""
+    """`folder` holds one empty file a finished step; `log` gets all output; `say` one line of progress now and then.
 
-    def __init__(self, folder: Path, log: Path, say: Say) -> None:
-        self.folder, self.log, self.say = folder, log, say
+    `lock`: descriptor of the lock that `alone` gave. Programs inherit it: where only this process is killed, they hold it until they end.
+    """
+
+    def __init__(self, folder: Path, log: Path, say: Say, lock: int | None = None) -> None:
+        self.folder, self.log, self.say, self.lock = folder, log, say, lock
 
     def once(self, name: str, what: str, act: Callable[[], None]) -> None:
         """Do it unless it was done."""
@@ -43,7 +46,7 @@ class Steps:
         last, told = "", 0.0
         with self.log.open("a", encoding="utf-8") as log:
             with subprocess.Popen([str(part) for part in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace", env=os.environ | (env or {})) as process:  # fmt: skip
+                                  errors="replace", env=os.environ | (env or {}), pass_fds=() if self.lock is None else (self.lock,)) as process:  # fmt: skip
                 assert process.stdout is not None
                 for line in process.stdout:
                     log.write(line)
@@ -56,15 +59,15 @@ class Steps:
 
 
 @contextmanager
-def alone(lock: Path) -> Iterator[None]:
-    """One installation at a time. Raises `Refused`."""
+def alone(lock: Path) -> Iterator[int]:
+    """One installation at a time; gives the lock's descriptor. Raises `Refused`."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise Refused(f"another installation is running (it holds {lock})") from None
-        yield
+        yield file.fileno()
 
 
 def need_room(folder: Path, gib: float) -> None:

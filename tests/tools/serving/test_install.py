@@ -1,7 +1,9 @@
 """The pieces of an installation: nothing is fetched here."""
 
 import json
+import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -96,6 +98,30 @@ def test_steps_go_on_where_they_stopped(tmp_path: Path) -> None:
     again.once("two", "second", lambda: out.write_text(out.read_text() + "2"))
     assert out.read_text() == "12" and "half of it" in (tmp_path / "log").read_text()
     assert told[0] == "first"
+
+
+def test_a_program_that_outlives_its_installer_keeps_the_lock(tmp_path: Path) -> None:
+    """As after kill -9 of the installer alone: its pip still writes into the venv."""
+    code = (
+        "import sys; from pathlib import Path; from servewright.tools.serving.steps import Steps, alone\n"
+        "with alone(Path(sys.argv[1])) as lock: Steps(Path('s'), Path(sys.argv[1] + '.log'), print, lock).run([sys.executable, '-c', sys.argv[2]], what='x')"
+    )
+    program = f"import time; open({str(tmp_path / 'up')!r}, 'w').close(); time.sleep(1.5)"
+    installer = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "lock"), program])
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "up").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    installer.kill()
+    installer.wait()
+    refused = 0
+    while time.monotonic() < deadline:
+        try:
+            with alone(tmp_path / "lock"):
+                break
+        except Refused:
+            refused += 1
+            time.sleep(0.05)
+    assert refused > 0
 
 
 def test_one_installation_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
