@@ -10,6 +10,7 @@ from typing import Protocol
 from .assemble import scheduler_of
 from .config import SimConfig
 from .cost import StepCost
+from .forward import advance, context_of, steady_steps
 from .metrics import LogHistogram, Metrics
 from .request import FINISHED, Request
 from .scheduler import Step
@@ -40,7 +41,8 @@ class ClockedEngine:
         self.lag = LogHistogram()
         self._listeners: dict[Request, Listener] = {}
         self._arrived: deque[Request] = deque()
-        self._step: Step | None = None
+        self._step: Step | None = None  # empty: one more decode of all that run
+        self._steady = 0  # steps of that kind that may follow without being scheduled
         self._end = 0.0
         self._origin = time.monotonic()
         self._loop = loop
@@ -64,6 +66,7 @@ class ClockedEngine:
             self._arrived.remove(request)
         else:
             self.scheduler.abort(request)
+            self._steady = 0
         self.metrics.finished["abort"] += 1
 
     @property
@@ -73,38 +76,51 @@ class ClockedEngine:
     def _begin(self, start: float) -> None:
         """Plan the step that starts at `start`, with all that had arrived by then."""
         arrived, scheduler = self._arrived, self.scheduler
+        idle = not scheduler.running and not scheduler.waiting
+        if idle and not arrived:
+            self._step = None
+            return
+        if idle:
+            start = max(start, arrived[0].arrival)
         while arrived and arrived[0].arrival <= start:
             scheduler.add(arrived.popleft())
-        if not scheduler.running and not scheduler.waiting:
-            if not arrived:
-                self._step = None
-                return
-            start = arrived[0].arrival
-            scheduler.add(arrived.popleft())
-        while not (step := scheduler.schedule()):
-            pass  # under the priority policy a request that preempts itself ends the step; its blocks are free now
-        self._step = step
-        self._end = start + self.cost.seconds(step)
+            self._steady = 0
+        if self._steady:
+            self._step = []
+            self._end = start + self.cost.decodes(len(scheduler.running), context_of(scheduler), 1)
+        else:
+            while not (step := scheduler.schedule()):
+                pass  # under the priority policy a request that preempts itself ends the step; its blocks are free now
+            self._step = step
+            self._end = start + self.cost.seconds(step)
         self._timer.set(self._origin + self._end / self.clock)
 
     def _due(self) -> None:
-        step, end, listeners = self._step, self._end, self._listeners
+        """The step in progress ends: send its tokens and go on."""
+        step, end, scheduler = self._step, self._end, self.scheduler
         if step is None:
             return
-        metrics = self.metrics
-        self.scheduler.finish(step, end)
-        for request, new in step:
-            metrics.step_tokens += new
+        if step:
+            scheduler.finish(step, end)
+            served = [request for request, _ in step if request.output and request.computed == request.prompt + request.output - 1]
+            self.metrics.step_tokens += sum(new for _, new in step)
+            self._steady = steady_steps(scheduler)
+        else:
+            served = scheduler.running
+            advance(scheduler, 1, end)
+            self.metrics.step_tokens += len(served)
+            self._steady = max(0, self._steady - 1)
+        self.metrics.steps += 1
+        listeners = self._listeners
+        for request in served:
             listener = listeners.get(request)
-            if listener is None or request.computed < request.prompt + request.output - 1:
+            if listener is None:
                 continue
-            if request.state == FINISHED:
+            finished = request.state == FINISHED
+            if finished:
                 del listeners[request]
-                metrics.complete(request, listener.natural)
-                listener.tokens(request.output, True)
-            elif request.output:
-                listener.tokens(request.output, False)
-        metrics.steps += 1
+                self.metrics.complete(request, listener.natural)
+            listener.tokens(request.output, finished)
         self._loop.call_soon(self._note, end)  # the loop writes at its end of turn; only then are the tokens out
         self._begin(end)
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from .request import Request
-from .tokens import TOKEN_BYTES, Answer, word
+from .tokens import CHUNK, TOKEN_BYTES, Answer, word
 
 _MARK = b"\x01" * TOKEN_BYTES
 _NUMBERS = count(1)
@@ -19,7 +19,7 @@ _NUMBERS = count(1)
 class AnswerStream:
     """Renders and sends. `write` takes bytes for the connection; `done` is called after the last of them."""
 
-    __slots__ = ("_answer", "_chat", "_done", "_extra", "_head", "_id", "_interval", "_model", "_sent", "_size", "_stream", "_tail", "_text", "_usage", "_write", "natural", "request")
+    __slots__ = ("_answer", "_chat", "_done", "_end", "_extra", "_head", "_id", "_interval", "_model", "_one", "_sent", "_size", "_stream", "_tail", "_text", "_usage", "_words", "_write", "natural", "request")
 
     def __init__(
         self,
@@ -42,28 +42,39 @@ class AnswerStream:
         self._extra = extra or {}
         self._id = f"{'chatcmpl' if chat else 'cmpl'}-{next(_NUMBERS)}"
         self._sent = 0
+        self._words: list[bytes] = []
         self._text: list[bytes] = []
         if stream:
             event = b"data: " + self._event(self._choice(_MARK.decode(), None)) + b"\n\n"
             self._head, self._tail = event.split(orjson.dumps(_MARK.decode())[1:-1])
             self._size = len(self._head) + len(self._tail)
+            self._one = b"%x\r\n%b" % (self._size + TOKEN_BYTES, self._head)  # the chunk of an event with one token, up to the token
+            self._end = self._tail + b"\r\n"
 
     def tokens(self, count: int, finished: bool) -> None:
         """See `clocked.Listener`."""
         sent = self._sent
         if not finished and (count <= sent or (sent and count - sent < self._interval)):
             return
-        token = self._answer.token
-        text = word(token(count - 1)) if count - sent == 1 else b"".join([word(token(i)) for i in range(sent, count)])
+        text = self._next() if count - sent == 1 else b"".join([self._next(place) for place in range(sent, count)])
         self._sent = count
         if finished:
             self._finish(text, count)
-        elif self._stream:
-            size = self._size + len(text)
-            event = b"%x\r\n%b%b%b\r\n" % (size, self._head, text, self._tail)
-            self._write(event if sent else self._opening() + event)
-        else:
+        elif not self._stream:
             self._text.append(text)
+        elif not sent:
+            self._write(self._opening() + self._one + text + self._end)
+        elif len(text) == TOKEN_BYTES:
+            self._write(self._one + text + self._end)
+        else:
+            self._write(b"%x\r\n%b%b%b" % (self._size + len(text), self._head, text, self._end))
+
+    def _next(self, place: int | None = None) -> bytes:
+        """Text of the token at `place`, by default the first that isn't sent. Places must be asked for in order."""
+        place = self._sent if place is None else place
+        if not place % CHUNK:
+            self._words = [word(token) for token in self._answer.chunk(place // CHUNK)]
+        return self._words[place % CHUNK]
 
     def _opening(self) -> bytes:
         head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -17,9 +17,10 @@ _PLACE = {pair: index for index, pair in enumerate(_PAIRS)}
 _PIECES = re.compile(r" ?\S{1,4}|\s")
 _FIRST = 256
 """Smallest id of a word, as the ids below stand for single bytes in most vocabularies."""
-_MASK = (1 << 64) - 1
 TOKEN_BYTES = 5
 """Every answer token's length as text: a space and four letters."""
+CHUNK = 16
+"""Tokens that are drawn together: as many as one BLAKE2b digest of 64 bytes holds."""
 
 
 def encode(text: str, vocab: int) -> list[int]:
@@ -46,21 +47,21 @@ class Answer:
     `lossy` names the precision where it isn't the model's own: such an answer is the same up to some token, and another from there on.
     """
 
-    __slots__ = ("seed", "split", "turn", "vocab")
+    __slots__ = ("_key", "_split", "seed", "vocab")
 
     def __init__(self, prompt: bytes, model: str, lossy: str, vocab: int) -> None:
         self.vocab = vocab
         digest = blake2b(prompt, digest_size=16, key=model.encode()[:64]).digest()
         self.seed = int.from_bytes(digest[:8], "little")
-        self.turn = self.seed ^ int.from_bytes(blake2b(lossy.encode(), digest_size=8).digest(), "little")
-        self.split = 8 + digest[8] % 120 if lossy else 1 << 62
+        self._key = digest + lossy.encode()
+        self._split = 1 + digest[8] % 8 if lossy else 1 << 62
 
-    def token(self, index: int) -> int:
-        """SplitMix64 of the position (Steele et al., 2014)."""
-        z = ((self.seed if index < self.split else self.turn) + (index + 1) * 0x9E3779B97F4A7C15) & _MASK
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-        return _FIRST + (z ^ (z >> 31)) % (self.vocab - _FIRST)
+    def chunk(self, number: int) -> list[int]:
+        """Tokens `CHUNK * number` and on, `CHUNK` of them."""
+        key = self._key if number >= self._split else self._key[:16]
+        drawn = memoryview(blake2b(key + number.to_bytes(8, "little")).digest()).cast("I")
+        room = self.vocab - _FIRST
+        return [_FIRST + value % room for value in drawn]
 
     def natural_length(self) -> int:
         """Tokens until the model would end its answer by itself: 16 to about 900, mostly some hundred."""
