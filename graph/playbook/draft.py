@@ -16,10 +16,6 @@ CLOSE = 0.02
 WORSE = 1.10
 """Ratio of a latency to the baseline's, at the same load, that refutes a change made to shorten it."""
 
-LARGE = 0.2
-"""From a predicted gain of this much on, the change must bring half of the prediction's lower end, not only what the endpoint file asks for at least: pairs
-are then not spent on telling a small gain from none where a large one was claimed, and a noisy endpoint can still be worked on."""
-
 
 def settled(family: Family, fate: str, reason: str) -> Settled:
     return Settled.model_validate({"family": family, "fate": fate, "reason": reason})
@@ -58,7 +54,6 @@ def draft(
         prediction=prediction,
         falsifiers=(Check(observable="capacity_rps_per_gpu", arm="ratio", op="<", value=1.0), *falsifiers),
         activation=(*reported, *proof),
-        minimum_effect=round(prediction.low / 2, 4) if prediction.low >= LARGE else None,
         proposer=f"playbook:{rule}",
     )
 
