@@ -110,7 +110,7 @@ class VirtualBench:
             if tokens is None:
                 raise BadInput("workload.trace", self.endpoint.workload.trace, "a trace of lengths and block hashes, for the simulator in virtual time")
             body = workload.bodies[number] if turn == 0 else freshen(workload.bodies[number], length, tokens, turn)
-            self._prompts[key] = Prompt(parse(body, length, tokens).tolist())
+            self._prompts[key] = Prompt(array("I", parse(body, length, tokens).tolist()))
         return self._prompts[key]
 
     def _probe(self, config: SimConfig, seed: int) -> Probe:
