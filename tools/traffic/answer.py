@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import orjson
+from orjson import loads
 
 from ..contract.rows import Status
 
@@ -43,8 +44,9 @@ class Answer:
         if payload == DONE:
             self.done = True
             return
-        event = orjson.loads(payload)
-        for choice in event.get("choices") or ():
+        event = loads(payload)
+        choices = event.get("choices")
+        for choice in choices or ():
             delta = choice.get("delta")
             text = choice.get("text") if delta is None else delta.get("content")
             if not text and delta:
@@ -63,7 +65,7 @@ class Answer:
             details = usage.get("prompt_tokens_details")
             if details:
                 self.cached_tokens = details.get("cached_tokens")
-        elif "error" in event or event.get("object") == "error":
+        elif not choices and ("error" in event or event.get("object") == "error"):
             self.error = "error in the stream: " + reason_of(event)
 
     def close(self, status: Status, now: float, error: str | None = None) -> None:

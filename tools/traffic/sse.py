@@ -21,13 +21,8 @@ class Splitter:
     def __init__(self) -> None:
         self.rest = b""
 
-    def feed(self, piece: bytes) -> Sequence[bytes]:
+    def feed(self, piece: bytes) -> list[bytes]:
         """Payloads (the `data` fields) of the events that this piece completes. Raises `ValueError` past `LIMIT`."""
-        if not self.rest and piece.startswith(b"data: ") and piece.find(b"\n") == len(piece) - 2 and piece.endswith(b"\n\n") and b"\r" not in piece:
-            return (piece[6:-2],)
-        return self._feed(piece)
-
-    def _feed(self, piece: bytes) -> list[bytes]:
         text = self.rest + piece if self.rest else piece
         held = b""
         if b"\r" in text:
