@@ -14,11 +14,12 @@ from ...tools.judgement.mde import minimum_detectable_effect
 from ...tools.judgement.screen import screen
 from ...tools.judgement.sequential import Decision, Noise, SequentialComparison
 
-World = Literal["independent", "drifting", "heavy tails t3", "heavy tails t2.5", "outliers", "cold first"]
+World = Literal["independent", "drifting", "heavy tails t3", "heavy tails t2.5", "outliers", "cold first", "candidates noisier x2", "candidates noisier x3"]
 """How the log capacities of identical runs scatter, always with standard deviation `cv` but for what is added:
 independent: normal; drifting: AR(1) from run to run with `RHO`; heavy tails: t with 3 or 2.5 degrees of freedom;
-outliers: a share of runs is slower by 10 to 50 % (log) more; cold first: the first run of every pair, and of the floor, is slower by `COLD` (log)."""
-WORLDS: tuple[World, ...] = ("independent", "drifting", "heavy tails t3", "heavy tails t2.5", "outliers", "cold first")
+outliers: a share of runs is slower by 10 to 50 % (log) more; cold first: the first run of every pair, and of the floor, is slower by `COLD` (log);
+candidates noisier: normal, the candidates' runs with twice or three times the baseline's standard deviation."""
+WORLDS: tuple[World, ...] = ("independent", "drifting", "heavy tails t3", "heavy tails t2.5", "outliers", "cold first", "candidates noisier x2", "candidates noisier x3")
 RHO, OUTLIERS, COLD = 0.9, 0.03, 0.10
 FLOOR_RUNS, ALPHA = 6, 0.05
 
@@ -78,15 +79,16 @@ class Bench:
     def __post_init__(self) -> None:
         self.level = self.cv * self.random.standard_normal()
 
-    def run(self, effect: float = 0.0, first: bool = False) -> float:
-        """`first`: the machine was idle before."""
-        return 10 * (1 + effect) * math.exp(self._noise(first))
+    def run(self, effect: float = 0.0, first: bool = False, wider: float = 1.0) -> float:
+        """`first`: the machine was idle before. `wider`: times the noise."""
+        return 10 * (1 + effect) * math.exp(self._noise(first) * wider)
 
     def pair(self, effect: float, baseline_first: bool) -> tuple[float, float]:
+        wider = {"candidates noisier x2": 2.0, "candidates noisier x3": 3.0}.get(self.world, 1.0)
         if baseline_first:
             baseline = self.run(first=True)
-            return baseline, self.run(effect)
-        candidate = self.run(effect, first=True)
+            return baseline, self.run(effect, wider=wider)
+        candidate = self.run(effect, first=True, wider=wider)
         return self.run(), candidate
 
     def _noise(self, first: bool) -> float:

@@ -109,6 +109,12 @@ def _spread(groups: Sequence[Sequence[float]], logs: bool) -> tuple[float, int]:
     return sum(statistics.variance([math.log(v) for v in group] if logs else group) * (len(group) - 1) for group in groups if len(group) > 1) / df, df
 
 
+def points_to(result: CheckResult) -> bool | None:
+    """What the bare figure says of the check, where its interval can't tell; None when there is no figure."""
+    value = result.value
+    return _holds(result.check, float(value), float(value)) if _is_number(value) else None
+
+
 def _holds(check: Check, low: float, high: float) -> bool | None:
     """True or false when it is so of every value from `low` to `high`; the tolerance makes it easier to hold (harder for !=)."""
     bound, slack = float(check.value), check.tolerance

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..contract.experiment import Evidence, ExperimentPlan
 from ..contract.run import Capacity, RunMeasurement
 from ..contract.verdict import CheckResult, ParityResult, Verdict, VerdictName
-from .checks import evaluate, observed
+from .checks import evaluate, observed, points_to
 from .guardrails import guard
 from .pairs import Pair
 from .parity import parity
@@ -60,6 +60,16 @@ class Findings:
             return "invalid", f"parity could not be measured: {self.parity.reason}", False
         if all(r.value is None for r in self.falsifiers):
             return "invalid", f"no falsifier could be evaluated: {self.falsifiers[0].check}: {self.falsifiers[0].reason}", False
+        return None
+
+    def suspicion(self) -> str | None:
+        """A falsifier or guardrail whose bare figure speaks against the hypothesis while its interval can't tell; None when there is none."""
+        for result in self.falsifiers:
+            if result.holds is None and points_to(result) is True:
+                return f"{result.check} may be so: {result.reason}"
+        for result in self.guardrails:
+            if result.holds is None and points_to(result) is False:
+                return f"{result.check} may not hold: {result.reason}"
         return None
 
     def verdict(self, name: VerdictName, reason: str) -> Verdict:

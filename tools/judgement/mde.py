@@ -28,10 +28,15 @@ def pairs_needed(floor: Noise, effect: float, alpha: float, power: float = 0.8, 
     """Fewest pairs to plan for such that `effect` (fraction) is detected with chance `power`; None: more than 64."""
     if effect <= 0:
         raise BadInput("effect", effect, "a positive fraction such as 0.05")
-    for pairs in range(min_pairs, MOST_PAIRS + 1):
-        if minimum_detectable_effect(floor, pairs, alpha, power, min_pairs) <= effect:
-            return pairs
-    return None
+    fits = [pairs for pairs in (min_pairs, 4, 8, 16, 32, MOST_PAIRS) if pairs >= min_pairs]
+    high = next((pairs for pairs in fits if minimum_detectable_effect(floor, pairs, alpha, power, min_pairs) <= effect), None)
+    if high is None:
+        return None
+    low = max((pairs for pairs in fits if pairs < high), default=min_pairs - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if minimum_detectable_effect(floor, middle, alpha, power, min_pairs) <= effect else (middle, high)
+    return high
 
 
 @lru_cache(maxsize=4096)

@@ -36,7 +36,9 @@ def parity(baseline: Sequence[RunRecord], candidate: Sequence[RunRecord], floor:
         why = next((r.probe.why_missing for r in silent if r.probe.why_missing), "no probe came back")
         whose = "either arm" if not here and not there else "the candidate" if not here else "the baseline"
         return ParityResult(kept=None, distance=None, tolerance=None, reason=f"no log-probabilities from {whose}: {why}")
-    tolerance = max(LEAST_TOLERANCE, ALLOWANCE * max((d for group in (there, [r.probe for r in floor]) for d in _among(group)), default=0.0))
+    configurations = {r.configuration for r in floor}
+    alike = [there, *([r.probe for r in floor if r.configuration == one] for one in sorted(configurations))]
+    tolerance = max(LEAST_TOLERANCE, ALLOWANCE * max((d for group in alike for d in _among(group)), default=0.0))
     gaps = []
     for probe in here:
         near = [d for other in there if (d := distance(probe, other)) is not None]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .tails import f_upper
 
-FLOOR_DF_CAP = 8
+FLOOR_DF_CAP = 5
 """Most degrees of freedom that prior noise counts for. However well the baseline's noise is known, the candidate's is not:
-with this cap the t quantiles stay wide enough that a candidate with twice the baseline's spread is not kept more often than the level says."""
+the wider t quantiles of this cap keep the error rate for candidates with up to twice the baseline's spread (`servewright bench error-rates`)."""
 DISAGREEMENT_LEVEL = 0.05
 """Values that spread more than the prior noise explains at this level are taken at their own spread alone."""
 

@@ -15,6 +15,9 @@ from .tails import t_upper
 FUTILITY_LEVEL = 0.01
 """Chance, at one look, to give up on a candidate whose true effect is the minimum effect."""
 
+OWN_LEVEL = 0.03
+"""At every look the pairs must also agree among themselves: their own spread alone, as if nothing were known beforehand, must exclude no gain at this level."""
+
 
 class Noise(Protocol):
     @property
@@ -88,14 +91,16 @@ class SequentialComparison:
             return self._decision(None, gain, None, "one pair says nothing of its own noise")
         error = math.sqrt(spread / pairs)
         reach = t_upper(self._levels[min(max(pairs - self.min_pairs, 0), len(self._levels) - 1)], df) * error
+        if pairs > 1:
+            reach = max(reach, t_upper(OWN_LEVEL, pairs - 1) * math.sqrt(own / pairs))
         ends = (gain - reach, gain + reach)
         shown = self._shown(gain, ends)
         if pairs < self.min_pairs:
             return self._decision(None, gain, ends, f"{shown}: {self.min_pairs} pairs are needed at least")
         if ends[0] > 0:
-            return self._decision("supported", gain, ends, f"{shown}: no gain is excluded")
+            return self._decision("supported", gain, ends, f"{shown}, which excludes 'no gain'")
         if ends[1] < self._worth:
-            return self._decision("refuted", gain, ends, f"{shown}: a gain of {self.minimum_effect:.1%} is excluded")
+            return self._decision("refuted", gain, ends, f"{shown}, which excludes a gain of {self.minimum_effect:.1%}")
         if gain + t_upper(FUTILITY_LEVEL, df) * error < self._worth:
             return self._decision("inconclusive", gain, ends, f"{shown}: further pairs would hardly show a gain of {self.minimum_effect:.1%}")
         if pairs >= self.max_pairs:
@@ -103,13 +108,17 @@ class SequentialComparison:
         return self._decision(None, gain, ends, f"{shown}: undecided")
 
     def _shown(self, gain: float, ends: tuple[float, float]) -> str:
-        low, high = sorted(math.expm1(self._sign * end) for end in ends)
+        low, high = (_percent(_expm1(end)) for end in sorted(self._sign * end for end in ends))
         level = f"{1 - 2 * self.alpha:.2%}".replace(".00", "").replace("%", " %")
-        return f"effect {math.expm1(self._sign * gain):+.1%} ({level} interval {low:+.1%} to {high:+.1%}) over {len(self._gains)} pair{'s'[: len(self._gains) != 1]}"
+        return f"effect {math.expm1(self._sign * gain):+.1%} ({level} interval {low} to {high}) over {len(self._gains)} pair{'s'[: len(self._gains) != 1]}"
 
     def _decision(self, verdict: VerdictName | None, gain: float, ends: tuple[float, float] | None, reason: str) -> Decision:
         interval = None if ends is None else tuple(sorted(_expm1(self._sign * end) for end in ends))
         return Decision(verdict, math.expm1(self._sign * gain), interval, len(self._gains), reason, self.alpha)  # pyright: ignore[reportArgumentType]
+
+
+def _percent(effect: float) -> str:
+    return f"{effect:+.1%}" if effect < 10 else "beyond +1000%"
 
 
 def _expm1(x: float) -> float:

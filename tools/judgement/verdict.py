@@ -16,6 +16,9 @@ from .validity import killed_by_itself, too_many_unfit, unfit
 MOST_UNFIT_SCREENS = 2
 """Screening pairs that may be unfit before the experiment is called invalid."""
 
+SECOND_LOOKS = 2
+"""Pairs beyond the fewest that a gain is given to be refuted in, while a falsifier or a guardrail looks broken but can't be told."""
+
 
 @dataclass(frozen=True)
 class Next:
@@ -67,15 +70,15 @@ def _weigh(evidence: Evidence) -> tuple[_Outcome, Findings | None]:
     can, shown = testable(plan)
     if not can:
         return _Outcome("untestable", shown), None
+    pairs = collect(evidence, CONFIRMATION)
+    fit = [pair for pair in pairs if pair.fit]
+    findings = find(evidence, fit) if fit else None
     for run in evidence.runs:
         if run.arm == "candidate" and killed_by_itself(run):
-            return _Outcome("infeasible", f"the candidate failed: {unfit(run)}"), None
-    pairs = collect(evidence, CONFIRMATION)
+            return _Outcome("infeasible", f"the candidate failed: {unfit(run)}"), findings
     if not pairs and (screened := _screening(evidence)) is not None:
         return screened, None
-    fit = [pair for pair in pairs if pair.fit]
     aside = [pair.unfit for pair in pairs if pair.unfit]
-    findings = find(evidence, fit) if fit else None
     return _decide(evidence, pairs, aside, findings), findings
 
 
@@ -124,6 +127,8 @@ def _decide(evidence: Evidence, pairs: list[Pair], aside: list[str], findings: F
             verdict, why, may_come = lack
             ended = _Outcome(verdict, f"{reason}, but {why}")
             return _due(evidence, "pair", _next_number(pairs), why, ended) if may_come and more else ended
+        if (suspicion := findings.suspicion()) is not None and findings.pairs < min(plan.max_pairs, plan.min_pairs + SECOND_LOOKS):
+            return _due(evidence, "pair", _next_number(pairs), suspicion, _Outcome("supported", f"{reason}; {suspicion}"))
         return _Outcome("supported", reason)
     untold = next((r for r in findings.activation if r.holds is None), None)
     if untold is not None and final:

@@ -53,6 +53,17 @@ def test_refuted_by_a_guardrail(maker):
     assert verdict.verdict == "refuted" and "guardrail" in verdict.reason and "error_share" in verdict.reason
 
 
+def test_a_suspicion_asks_for_more_pairs(maker):
+    m = maker()
+    for pair, waiting in enumerate((2.0, 9.0)):
+        m.runs += [m.run("baseline", pair, 10.0 + 0.01 * pair), m.run("candidate", pair, 12.0, observables={"waiting_mean": waiting})]
+    assert advance(m.evidence()).action == "pair" and "waiting_mean" in advance(m.evidence()).reason
+    assert judge(m.evidence(closed=True)).verdict == "supported"
+    for pair in (2, 3):
+        m.runs += [m.run("baseline", pair, 10.0), m.run("candidate", pair, 12.0, observables={"waiting_mean": 9.0})]
+    assert advance(m.evidence()).action == "stop"
+
+
 def test_inconclusive_when_the_pairs_run_out(maker):
     m = maker(max_pairs=3).pairs((10.0, 10.0, 10.0), (10.6, 10.0, 10.9))
     assert judge(m.evidence()).verdict == "inconclusive"
