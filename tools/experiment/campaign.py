@@ -13,6 +13,7 @@ from ..contract.hypothesis import Hypothesis, Intervention
 from ..contract.verdict import Verdict
 from ..knobs.catalogue import Catalogue
 from ..ledger import campaigns
+from ..ledger.floors import record_floor
 from ..ledger.project import Project
 from ..ledger.records import Approval
 from ..ledger.runs import abort_dead
@@ -198,12 +199,20 @@ class Campaign:
     def _plan(self, view: HypothesisView) -> ExperimentPlan:
         if view.experiment is not None:
             return campaigns.plan(self.project, view.experiment)
-        now = self.measured()
-        if now is None:
-            raise Refused("the baseline isn't measured yet: measure it first")
+        now = self._measured_anew()
         plan = planning.plan_for(self.project, self.thread, self.endpoint, now, view, self.stack().configuration, self.check(view.hypothesis.intervention))
         campaigns.register(self.project, plan)
         return plan
+
+    def _measured_anew(self) -> Measured:
+        """The noise floor with the baseline runs of all experiments so far pooled in: each makes the next one's test sharper."""
+        now = self.measured()
+        if now is None:
+            raise Refused("the baseline isn't measured yet: measure it first")
+        record_floor(self.project, self.thread, now.series.id())
+        again = self.measured()
+        assert again is not None
+        return again
 
     def _screen_bench(self) -> Bench:
         if self.endpoint.measurement.screen == "virtual":
@@ -228,13 +237,14 @@ class Campaign:
 
         A stack of one change, confirmed against the original baseline, has been measured already: that verdict stands.
         """
-        stack, now = self.stack(), self.measured()
-        if not stack.accepted or now is None:
+        stack = self.stack()
+        if not stack.accepted:
             return None
         campaigns.record_stack(self.project, self.thread, stack.accepted, stack.configuration)
         views = [self.hypothesis(name) for name in stack.accepted]
         if len(views) == 1 and views[0].experiment and campaigns.plan(self.project, views[0].experiment).baseline == self.original:
             return views[0].verdict
+        now = self._measured_anew()
         plan = planning.stack_plan(self.project, self.thread, self.endpoint, now, views, self.original, stack.configuration)
         campaigns.register(self.project, plan)
         return carry_out(self.runner, plan, self.bench, self.bench, hear, cancel)

@@ -52,7 +52,7 @@ def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number:
             window="explore",
             ladder=series.ladder,
             reference=series.reference_capacity,
-            short=True,
+            short=plan.screen == "virtual",  # a real screen is as long as the floor's runs: it is judged by their noise
             mode=mode,
         )
         open_series(runner.project, runner.campaign, series)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..contract.endpoint import Endpoint
 from .measured import Measured
 from .policy import SHORT
@@ -33,12 +35,12 @@ def baseline_cost(endpoint: Endpoint, budget: Budget) -> Estimate:
 
 def experiment_cost(endpoint: Endpoint, budget: Budget, measured: Measured | None) -> Estimate:
     """Screen and the fewest pairs; futile ones end sooner, close ones go on to `max_pairs`."""
-    return _estimate(endpoint, budget, measured, 2 * endpoint.measurement.min_pairs, 2 * SHORT if endpoint.measurement.screen == "pair" else 0.0)
+    return _estimate(endpoint, budget, measured, 2 * endpoint.measurement.min_pairs, 2.0 if endpoint.measurement.screen == "pair" else 0.0)
 
 
 def _estimate(endpoint: Endpoint, budget: Budget, measured: Measured | None, full: int, short: float) -> Estimate:
     wall, replay = run_walls(endpoint, measured)
-    launches = full + round(short / SHORT)
+    launches = full + math.ceil(short)
     wall_s, replay_s = wall * (full + short), replay * (full + short)
     left = min(budget.replay_s_limit - budget.replay_s, budget.wall_s_limit - budget.wall_s)
     fits = launches <= budget.launches_limit - budget.launches and max(replay_s, wall_s) <= left

@@ -6,7 +6,7 @@ from ..contract.endpoint import Endpoint
 from ..contract.series import MeasurementPolicy
 
 SHORT = 0.5
-"""The pilot and the screen replay this share of the window at each step."""
+"""The pilot and the virtual screen replay this share of the window at each step."""
 
 
 def at_clock(endpoint: Endpoint, clock: float) -> Endpoint:
@@ -15,7 +15,7 @@ def at_clock(endpoint: Endpoint, clock: float) -> Endpoint:
 
 
 def policy_of(endpoint: Endpoint, *, short: bool = False, mode: str | None = None) -> MeasurementPolicy:
-    """`short`: for the pilot and the screen, which are never evidence. `mode` overrides the endpoint's (a virtual screen)."""
+    """`short`: for the pilot and the virtual screen, which are never evidence. `mode` overrides the endpoint's (a virtual screen)."""
     m = endpoint.measurement
     return MeasurementPolicy(
         mode=mode or m.mode,

@@ -33,7 +33,7 @@ class ServerBench:
         started = time.monotonic()
         tell("launching the engine", 0, 0)
         try:
-            with serve(at_clock(self.endpoint, request.policy.clock), request.configuration, log=log, launch_seed=request.launch_seed, cancel=cancel) as server:
+            with serve(at_clock(self.endpoint, request.policy.clock), request.configuration, log=log, launch_seed=request.launch_seed, cancel=cancel, progress=lambda said: tell(said, 0, 0)) as server:
                 measured = self._measure(server, request, tell, cancel)
         except EngineFailure as failure:
             if cancel.is_set():
