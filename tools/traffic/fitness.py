@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,12 +20,21 @@ LATE_S = 0.005
 """Lateness (wall seconds) that is always let pass."""
 CPU_SHARE = 0.9
 CALM = 1.2
-"""Multiple of the reference up to which the client's lateness counts: far past saturation it delays nothing that is read off."""
+"""Multiple of the reference up to which the client's lateness counts in any case."""
 
 
 def reasons(rows: pl.DataFrame, points: list[RatePoint], series: Series, client: ClientReport, server: ServerReport) -> list[str]:
     """Why the run is not fit; empty when it is."""
     return [*_incomplete(rows, points, series), *_late(rows, points, series), *_starved(client), *_server_lag(points, series, server), *_no_usage(rows)]
+
+
+def read_up_to(held: Mapping[float, bool], reference: float | None) -> float:
+    """The highest rate from which figures are read: the lowest that lost the attainment above all that held it, and 1.2 times the reference at least.
+
+    `held`: rate -> whether the attainment held. What the client does beyond that rate delays nothing that counts.
+    """
+    best = max((rate for rate, kept in held.items() if kept), default=0.0)
+    return max(min((rate for rate in held if rate > best), default=best), CALM * (reference or 0.0))
 
 
 def tightest_bound_s(points: list[RatePoint], series: Series) -> float:
@@ -84,7 +94,8 @@ def _matches_ladder(rows: pl.DataFrame, series: Series) -> pl.Series:
 def _late(rows: pl.DataFrame, points: list[RatePoint], series: Series) -> list[str]:
     import polars as pl
 
-    calm = rows.filter((pl.col("phase") == "measure") & (pl.col("offered_rps") <= CALM * series.reference_capacity) & pl.col("sent_s").is_not_null())
+    limit = read_up_to({point.offered_rps: point.attainment >= series.sla.attainment for point in points}, series.reference_capacity)
+    calm = rows.filter((pl.col("phase") == "measure") & (pl.col("offered_rps") <= limit) & pl.col("sent_s").is_not_null())
     if not calm.height:
         return []
     late = float(np.percentile((calm["sent_s"] - calm["scheduled_s"]).to_numpy(), 99, method="inverted_cdf"))

@@ -13,7 +13,7 @@ import numpy as np
 from ..contract.errors import BadInput, EngineFailure
 from ..contract.run import ClientReport
 from .answer import Answer
-from .fitness import CALM
+from .fitness import read_up_to
 from .job import ReplayJob, ReplayProgress, ReplayResult
 from .metrics import step_attainment
 from .plan import Schedule, plan_step
@@ -43,7 +43,7 @@ class Ladder:
         self._pool = Pool(job.url)
         self._frames: list[pl.DataFrame] = []
         self._attainments: dict[int, float] = {}
-        self._cpu: list[float] = []
+        self._cpu: dict[int, float] = {}
         self._notes: list[str] = []
         self._step: Step | None = None
         self._cancelled = False
@@ -117,7 +117,7 @@ class Ladder:
         self._step = step
         await self._pool.warm(min(ceil(rate * job.clock * 0.05) + 4, 512))
         answers = await step.run()
-        self._cpu.append(step.cpu_share)
+        self._cpu[index] = step.cpu_share
         self._keep(index, rate, schedule, answers, step.start)
         self._tick(index, rate, step, done=True)
         return step
@@ -181,20 +181,17 @@ class Ladder:
         )
 
     def _client(self) -> ClientReport:
-        """Lateness over measured requests of calm steps: up to 1.2 times the reference, or, without one, those that kept the attainment (the first at least)."""
-        job = self._job
-        calm = [
-            frame
-            for frame, (index, share) in zip(self._frames, self._attainments.items(), strict=True)
-            if (job.rates[index] <= CALM * job.reference_capacity if job.reference_capacity else share >= self._required)
-        ] or self._frames[:1]
-        late = np.concatenate([(f["sent_s"] - f["scheduled_s"]).drop_nulls().to_numpy() for f in (c.filter(phase="measure") for c in calm)])
+        """Lateness of measured requests, and the busiest step's processor share, over the steps that figures are read from."""
+        rates = self._job.rates
+        limit = read_up_to({rates[index]: share >= self._required for index, share in self._attainments.items()}, self._job.reference_capacity)
+        counted = {index: frame for index, frame in zip(self._attainments, self._frames, strict=True) if rates[index] <= limit}
+        late = np.concatenate([(f["sent_s"] - f["scheduled_s"]).drop_nulls().to_numpy() for f in (c.filter(phase="measure") for c in counted.values())])
         late = late if len(late) else np.zeros(1)
         p50, p99 = (float(np.percentile(late, q, method="inverted_cdf")) for q in (50, 99))
         return ClientReport(
             lateness_p50_s=p50,
             lateness_p99_s=p99,
             lateness_max_s=float(late.max()),
-            cpu_share=max(self._cpu),
+            cpu_share=max(self._cpu[index] for index in counted),
             connections=self._pool.opened,
         )

@@ -22,6 +22,9 @@ from .job import ReplayJob, ReplayResult
 from .ladder import Ladder
 from .pool import raise_file_limit
 
+PRIORITY = -10
+"""Niceness, where the user may: a client that waits for a processor sends late."""
+
 
 def emit(kind: str, value: dict[str, object]) -> None:
     sys.stdout.buffer.write(orjson.dumps({kind: value}) + b"\n")
@@ -53,6 +56,8 @@ def main() -> None:
     if job.cores and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, job.cores)
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     raise_file_limit()
     import_module("polars")  # now, so that no step waits for it

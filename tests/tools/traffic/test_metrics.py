@@ -156,8 +156,14 @@ def test_what_makes_a_run_unfit(change: dict, said: str) -> None:
 
 def test_lateness_far_past_saturation_and_small_lags_are_let_pass() -> None:
     rows = pl.concat(ladder_of([0.2, 0.3, 0.6, 1.5, 3.0]))
-    late = rows.with_columns(sent_s=pl.when(pl.col("offered_rps") > 12).then(pl.col("scheduled_s") + 0.5).otherwise(pl.col("scheduled_s") + 0.01))
+    late = rows.with_columns(sent_s=pl.when(pl.col("offered_rps") > 15).then(pl.col("scheduled_s") + 0.5).otherwise(pl.col("scheduled_s") + 0.01))
     assert run(late, server=SERVER.model_copy(update={"clock_lag_p99_s": 0.01})).invalid == ()
+
+
+def test_lateness_counts_up_to_the_step_that_capacity_is_read_from() -> None:
+    rows = pl.concat(ladder_of([0.2, 0.3, 0.6, 0.7, 3.0]))
+    late = rows.with_columns(sent_s=pl.when(pl.col("offered_rps") > 15).then(pl.col("scheduled_s") + 0.5).otherwise("scheduled_s"))
+    assert any("the client was late" in reason for reason in run(late).invalid)
 
 
 def test_a_walk_must_have_visited_what_its_rule_says() -> None:
