@@ -1,18 +1,29 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
+import pytest
+
+from servewright.graph.cli.main import main
 
 REPO = Path(__file__).resolve().parents[3]
 
 
-def servewright(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "servewright.graph.cli.main", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+@pytest.fixture
+def servewright(capfd):
+    """Run the command in this process: its exit code and what it printed."""
+
+    def run(*arguments: object) -> SimpleNamespace:
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capfd.readouterr()
+        return SimpleNamespace(returncode=ended.value.code or 0, stdout=printed.out, stderr=printed.err)
+
+    return run
 
 
-def test_describe_and_synth(tmp_path: Path) -> None:
+def test_describe_and_synth(servewright, tmp_path: Path) -> None:
     made = tmp_path / "t.jsonl.gz"
     told = servewright("trace", "synth", "--out", made, "--requests", 50, "--json")
     assert told.returncode == 0 and json.loads(told.stdout)["requests"] == 50
@@ -24,7 +35,7 @@ def test_describe_and_synth(tmp_path: Path) -> None:
     assert told.returncode == 2 and told.stderr.count("\n") == 1 and f"{bad}:1: timestamp: -4" in told.stderr
 
 
-def test_replay_of_a_trace_and_of_short_chats(serve, tmp_path: Path) -> None:
+def test_replay_of_a_trace_and_of_short_chats(servewright, serve, tmp_path: Path) -> None:
     server = serve()
     kept = tmp_path / "rows.parquet"
     told = servewright("replay", "--url", server.url, "--model", "m", "--rate", 30, "--duration", 0.5, "--ttft", 5, "--rows", kept, "--json")
@@ -38,7 +49,7 @@ def test_replay_of_a_trace_and_of_short_chats(serve, tmp_path: Path) -> None:
     assert server.paths[-1] == "/v1/completions" and isinstance(server.bodies[-1]["prompt"][0], int)
 
 
-def test_replay_says_what_is_wrong_with_its_input() -> None:
+def test_replay_says_what_is_wrong_with_its_input(servewright) -> None:
     nothing = servewright("replay", "--url", "http://127.0.0.1:9", "--model", "m", "--rate", 5, "--duration", 1)
     assert nothing.returncode == 2 and "127.0.0.1:9" in nothing.stderr and "Traceback" not in nothing.stderr
     bound = servewright("replay", "--url", "http://127.0.0.1:9", "--model", "m", "--rate", 5, "--ttft", -1)
