@@ -6,10 +6,14 @@ from collections.abc import Iterable
 from typing import get_args
 
 from ..tools.contract.endpoint import Family
+from ..tools.contract.verdict import VerdictName
 from ..tools.experiment.views import CampaignView, HypothesisView
 from .state import Settled, State
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
+
+UNJUDGED: tuple[VerdictName, ...] = ("invalid", "untestable")
+"""Verdicts that say nothing of the idea: a family with no others was not tried."""
 
 
 def close_accounts(view: CampaignView, state: State) -> list[Settled]:
@@ -21,7 +25,8 @@ def _fate(family: Family, view: CampaignView, state: State) -> Settled:
     own = [h for h in view.hypotheses if h.hypothesis.family == family and h.hypothesis.proposer != "search"]
     judged = [h for h in own if h.verdict is not None]
     if judged:
-        return Settled(family=family, fate="tried", reason="; ".join(_line(h) for h in judged)[:600])
+        fate = "tried" if any(h.verdict is not None and h.verdict.verdict not in UNJUDGED for h in judged) else "put_off"
+        return Settled(family=family, fate=fate, reason="; ".join(_line(h) for h in judged)[:600])
     if own:
         return Settled(family=family, fate="put_off", reason=f"{own[0].hypothesis.title}: {_untried(own[0], state)}"[:600])
     if family in state.settled:

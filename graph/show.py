@@ -31,6 +31,8 @@ class Teller:
         self._last, self._phase, self._began = 0.0, "", time.monotonic()
 
     def say(self, line: str) -> None:
+        """A line that stays. The status line is taken away until there is progress again, so that a question can be answered."""
+        self.done()
         self.console.print(clean(line))
         self.console.file.flush()
 

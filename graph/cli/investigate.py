@@ -159,12 +159,13 @@ class Session:
             raise Refused(f"investigation {self.thread} ended without a result; its record is whole: servewright ledger list{folder}")
         for line in result(view, closing, ending.state.usage):
             teller.say(line)
-        code = DONE if not view.budget.spent or any(h.verdict is not None for h in view.hypotheses) else BUDGET
+        concluded = any(h.verdict is not None and (h.verdict.pairs or h.verdict.verdict != "inconclusive") for h in view.hypotheses)
+        code = DONE if concluded or not view.budget.spent else BUDGET
         if self.json:
             shown = {
                 "exit": code,
                 "closing": closing.model_dump(mode="json"),
-                "campaign": view.model_dump(mode="json"),
+                "view": view.model_dump(mode="json"),
                 "usage": ending.state.usage.model_dump(),
             }
             print(json.dumps(shown))

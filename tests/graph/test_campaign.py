@@ -8,6 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.runtime import RunControl
 
 from servewright.graph.bridge import reply
@@ -80,6 +83,27 @@ async def test_a_well_configured_endpoint_ends_with_nothing_found(crew: SimpleNa
     assert "nothing found" in ending.state.closing.sentence.lower()
     assert not whole.campaign.view().stack.accepted
     assert ending.state.closing.command == whole.campaign.command(whole.campaign.original)
+
+
+async def test_a_model_that_only_talks_ends_the_campaign_with_honest_fates(crew: SimpleNamespace, tmp_path: Path) -> None:
+    whole = crew.Whole(tmp_path / "project", crew.endpoint_file(tmp_path, crew.BAD, shams=0))
+    ending = await whole.go(Talker(), name="any:talker")
+    view = whole.campaign.view()
+    assert ending.how == "finished" and view.state == "closed" and not view.hypotheses and not view.stack.accepted
+    assert all(f.fate == "put_off" and "no usable Finding" in f.reason for f in view.families)
+    assert ending.state.usage.requests == ending.state.usage.uncounted == 18, "eight investigators and a planner, asked twice each"
+
+
+class Talker(BaseChatModel):
+    @property
+    def _llm_type(self) -> str:
+        return "talker"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("You should buy more GPUs. Verdict: supported!"))])
 
 
 async def test_what_needs_a_person_waits_and_goes_on_with_the_answers(crew: SimpleNamespace, tmp_path: Path) -> None:

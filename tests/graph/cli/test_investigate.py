@@ -73,7 +73,7 @@ def test_killed_in_the_middle_and_resumed_it_repeats_nothing(endpoint: Path, tmp
     )
     assert second.returncode == DONE, second.stderr
     told = json.loads(second.stdout)
-    assert "nothing found" in told["closing"]["sentence"].lower() and told["campaign"]["state"] == "closed"
+    assert "nothing found" in told["closing"]["sentence"].lower() and told["view"]["state"] == "closed"
     project = Project(folder)
     entries = project.ledger.entries()
     assert [entry.hash for entry in entries][: len(before)] == before
