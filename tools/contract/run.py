@@ -51,6 +51,8 @@ class ServerReport(Contract):
     launch_s: float
     clock_lag_p99_s: float | None = None
     """Sim only: how late the engine's steps ended against its own clock, in server seconds."""
+    clock_lags_p99_s: tuple[float, ...] = ()
+    """The same by stretches between cache resets: the first before any, then one a ladder step, in the order of the walk."""
 
 
 class RunArtifacts(Contract):

@@ -13,7 +13,7 @@ from ..serving.engines import engine_for
 from ..serving.launch import serve
 from ..serving.server import Server
 from ..traffic.parity import probe
-from ..traffic.replay import ReplayJob, ReplayProgress, run_replay
+from ..traffic.replay import ReplayJob, ReplayProgress, ReplayWorker, run_replay
 from .bench import RunRequest, Tell
 from .policy import at_clock
 
@@ -33,8 +33,8 @@ class ServerBench:
         started = time.monotonic()
         tell("launching the engine", 0, 0)
         try:
-            with serve(at_clock(self.endpoint, request.policy.clock), request.configuration, log=log, launch_seed=request.launch_seed, cancel=cancel, progress=lambda said: tell(said, 0, 0)) as server:
-                measured = self._measure(server, request, tell, cancel)
+            with ReplayWorker() as worker, serve(at_clock(self.endpoint, request.policy.clock), request.configuration, log=log, launch_seed=request.launch_seed, cancel=cancel, progress=lambda said: tell(said, 0, 0)) as server:
+                measured = self._measure(server, worker, request, tell, cancel)
         except EngineFailure as failure:
             if cancel.is_set():
                 raise Cancelled("stopped while the engine was starting") from None
@@ -43,7 +43,7 @@ class ServerBench:
             return artifacts.model_copy(update={"wall_s": time.monotonic() - started})
         return measured.model_copy(update={"log": str(log), "wall_s": time.monotonic() - started})
 
-    def _measure(self, server: Server, request: RunRequest, tell: Tell, cancel: threading.Event) -> RunArtifacts:
+    def _measure(self, server: Server, worker: ReplayWorker, request: RunRequest, tell: Tell, cancel: threading.Event) -> RunArtifacts:
         taken = Probe(why_missing="not asked for in this run")
         if request.probe:
             tell("taking the parity probe", 0, 0)
@@ -59,7 +59,7 @@ class ServerBench:
             inside = f", {progress.attainment:.1%} inside the SLA" if progress.attainment is not None else ""
             tell(f"{progress.offered_rps:.3g} requests/s: {progress.ended}/{progress.planned} answered{inside}", len(done), total)
 
-        result = run_replay(self._job(server, request), progress=heard, cancel=cancel)
+        result = run_replay(self._job(server, request), progress=heard, cancel=cancel, worker=worker)
         if cancel.is_set():
             raise Cancelled("stopped while it was measured")
         rows, client = (str(result.rows) if result.rows else None), result.client

@@ -51,7 +51,8 @@ class Server:
     def report(self) -> ServerReport:
         """All that the engine says of itself so far. Raises `EngineFailure` where it no longer answers."""
         counters = self.counters()
-        return ServerReport(build=self.build, effective=self.effective(), counters=counters, launch_s=self.launch_s, clock_lag_p99_s=self._scraper.clock_lag_s())
+        lag, lags = self._scraper.clock_lag_s(), self._scraper.clock_lags_s()
+        return ServerReport(build=self.build, effective=self.effective(), counters=counters, launch_s=self.launch_s, clock_lag_p99_s=lag, clock_lags_p99_s=lags)
 
     def alive(self) -> bool:
         return alive(self._process)

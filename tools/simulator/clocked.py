@@ -30,7 +30,7 @@ class Listener(Protocol):
 class ClockedEngine:
     """Steps follow each other on an absolute schedule: a step that is handled late doesn't make the next one late, and `lag` says how late they were.
 
-    `clock`: server seconds in a wall second. All times are server seconds since the start.
+    `clock`: server seconds in a wall second. All times are server seconds since the start. `lags` has a histogram for each stretch between cache resets.
     """
 
     def __init__(self, config: SimConfig, clock: float, loop: asyncio.AbstractEventLoop, noise_cv: float | None = None) -> None:
@@ -39,6 +39,7 @@ class ClockedEngine:
         self.cost = StepCost(config, noise_cv)
         self.metrics = Metrics()
         self.lag = LogHistogram()
+        self.lags = [LogHistogram()]
         self._listeners: dict[Request, Listener] = {}
         self._arrived: deque[Request] = deque()
         self._step: Step | None = None  # empty: one more decode of all that run
@@ -50,6 +51,11 @@ class ClockedEngine:
 
     def now(self) -> float:
         return (time.monotonic() - self._origin) * self.clock
+
+    def reset_prefix_cache(self) -> bool:
+        """Empty the cache; whoever measures in steps does so between them, so a new account of lag begins."""
+        self.lags.append(LogHistogram())
+        return self.scheduler.pool.reset()
 
     def submit(self, request: Request, listener: Listener) -> None:
         """`request.arrival` must be stamped with `now()`."""
@@ -125,7 +131,9 @@ class ClockedEngine:
         self._begin(end)
 
     def _note(self, end: float) -> None:
-        self.lag.add(max(0.0, self.now() - end))
+        late = max(0.0, self.now() - end)
+        self.lag.add(late)
+        self.lags[-1].add(late)
 
     def close(self) -> None:
         self._timer.close()

@@ -105,6 +105,8 @@ def render(engine: ClockedEngine, model: str) -> bytes:
     for kind, figures in (("gauge", gauges), ("counter", counters)):
         for name, value in figures.items():
             lines += [f"# TYPE {name} {kind}", f"{name}{{{labels}}} {float(value):.9g}"]
+    lines.append("# TYPE sim:clock_lag_by_reset_seconds gauge")
+    lines += [f'sim:clock_lag_by_reset_seconds{{{labels},reset="{number}"}} {lag.quantile(0.99):.9g}' for number, lag in enumerate(engine.lags)]
     lines.append("# TYPE vllm:request_success_total counter")
     lines += [f'vllm:request_success_total{{{labels},finished_reason="{reason}"}} {number}' for reason, number in metrics.finished.items()]
     args = config.args

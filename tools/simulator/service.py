@@ -42,7 +42,7 @@ class EngineService:
     def _inform(self, connection: Connection, method: str, path: str) -> None:
         config = self.engine.config
         if (method, path) == ("POST", "/reset_prefix_cache"):
-            connection.reply(200, {"reset": self.engine.scheduler.pool.reset()})
+            connection.reply(200, {"reset": self.engine.reset_prefix_cache()})
         elif method != "GET":
             connection.reply(404, {"detail": "Not Found"})
         elif path in ("/health", "/ping"):

@@ -20,8 +20,8 @@ _COUNTERS = {
     "vllm:spec_decode_num_drafts_total": "drafts",
     "vllm:spec_decode_num_accepted_tokens_total": "accepted",
 }
-_USAGE, _CACHE, _LAG = "vllm:kv_cache_usage_perc", "vllm:cache_config_info", "sim:clock_lag_seconds"
-WANTED = (*_GAUGES, *_COUNTERS, _USAGE, _CACHE, _LAG)
+_USAGE, _CACHE, _LAG, _LAGS = "vllm:kv_cache_usage_perc", "vllm:cache_config_info", "sim:clock_lag_seconds", "sim:clock_lag_by_reset_seconds"
+WANTED = (*_GAUGES, *_COUNTERS, _USAGE, _CACHE, _LAG, _LAGS)
 
 
 @dataclass
@@ -35,11 +35,14 @@ class Reading:
     kv_usage: float | None = None
     kv_blocks: float | None = None
     clock_lag_s: float | None = None
+    clock_lags_s: tuple[float, ...] = ()
+    """By cache reset since the launch; the first is what was before any."""
 
 
 def read(samples: list[Sample], at: float) -> Reading:
     gauges: dict[str, float] = defaultdict(float)
     counters: dict[str, float] = defaultdict(float)
+    lags: dict[int, float] = {}
     reading = Reading(at=at)
     for sample in samples:
         if not math.isfinite(sample.value):
@@ -54,7 +57,10 @@ def read(samples: list[Sample], at: float) -> Reading:
             reading.kv_blocks = (reading.kv_blocks or 0.0) + float(sample.labels["num_gpu_blocks"])
         elif sample.name == _LAG and sample.labels.get("quantile", "0.99") == "0.99":
             reading.clock_lag_s = max(reading.clock_lag_s or 0.0, sample.value)
+        elif sample.name == _LAGS and sample.labels.get("reset", "").isdigit():
+            lags[int(sample.labels["reset"])] = sample.value
     reading.gauges, reading.counters = dict(gauges), dict(counters)
+    reading.clock_lags_s = tuple(lags[number] for number in sorted(lags))
     return reading
 
 
@@ -103,6 +109,10 @@ class Scraper:
     def clock_lag_s(self) -> float | None:
         """The simulator's own word on how late its steps were (99th percentile, server seconds)."""
         return max((reading.clock_lag_s for reading in self.readings if reading.clock_lag_s is not None), default=None)
+
+    def clock_lags_s(self) -> tuple[float, ...]:
+        """The same by stretches between cache resets, the first before any."""
+        return next((reading.clock_lags_s for reading in reversed(self.readings) if reading.clock_lags_s), ())
 
     def _run(self) -> None:
         while not self._stop.wait(self.interval_s):

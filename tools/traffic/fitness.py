@@ -23,9 +23,9 @@ CALM = 1.2
 """Multiple of the reference up to which the client's lateness counts in any case."""
 
 
-def reasons(rows: pl.DataFrame, points: list[RatePoint], series: Series, client: ClientReport, server: ServerReport) -> list[str]:
-    """Why the run is not fit; empty when it is."""
-    return [*_incomplete(rows, points, series), *_late(rows, points, series), *_starved(client), *_server_lag(points, series, server), *_no_usage(rows)]
+def reasons(rows: pl.DataFrame, order: list[int], points: list[RatePoint], series: Series, client: ClientReport, server: ServerReport) -> list[str]:
+    """Why the run is not fit; empty when it is. `order`: indices of the ladder's steps as they were visited."""
+    return [*_incomplete(rows, points, series), *_late(rows, points, series), *_starved(client), *_server_lag(order, points, series, server), *_no_usage(rows)]
 
 
 def read_up_to(held: Mapping[float, bool], reference: float | None) -> float:
@@ -111,8 +111,13 @@ def _starved(client: ClientReport) -> list[str]:
     return [f"the client was the bottleneck: it used {client.cpu_share:.2f} of {client.processes} processor core(s)"]
 
 
-def _server_lag(points: list[RatePoint], series: Series, server: ServerReport) -> list[str]:
+def _server_lag(order: list[int], points: list[RatePoint], series: Series, server: ServerReport) -> list[str]:
+    """By step where the engine tells it so (beyond the step that capacity is read from a lag changes nothing that counts), of the whole run otherwise."""
     lag, allowed = server.clock_lag_p99_s, SHARE_OF_BOUND * tightest_bound_s(points, series)
+    by_step = server.clock_lags_p99_s[1:]
+    if len(by_step) == len(order):
+        limit = read_up_to({point.offered_rps: point.attainment >= series.sla.attainment for point in points}, series.reference_capacity)
+        lag = max((late for index, late in zip(order, by_step, strict=True) if series.ladder[index] <= limit), default=None)
     if lag is None or lag <= allowed:
         return []
     return [f"the server fell behind its own clock: p99 {lag * 1e3:.1f} ms (server time), {allowed * 1e3:.1f} ms are let pass"]

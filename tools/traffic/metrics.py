@@ -45,7 +45,7 @@ def measure(rows: pl.DataFrame, *, run: str, series: Series, server: ServerRepor
         capacity=capacity,
         points=tuple(points),
         observables=observables,
-        invalid=tuple(reasons(table, points, series, client, server)),
+        invalid=tuple(reasons(table, rows["rate_index"].unique(maintain_order=True).to_list(), points, series, client, server)),
     )
 
 

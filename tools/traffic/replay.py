@@ -22,34 +22,55 @@ SILENCE_S = 120.0
 STOP_S = 10.0
 
 
+class ReplayWorker:
+    """The replay's process. Started early it has its imports behind it when the server is ready; it ends with the `with` block."""
+
+    def __init__(self) -> None:
+        self.complaints = tempfile.TemporaryFile()  # noqa: SIM115 closed in __exit__
+        command = [sys.executable, "-m", "servewright.tools.traffic.worker"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints, start_new_session=True)
+
+    def __enter__(self) -> ReplayWorker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stop(self.process)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.complaints.close()
+
+    def last_words(self) -> str:
+        self.complaints.seek(0)
+        return self.complaints.read()[-4000:].decode("utf-8", "replace").strip().rpartition("\n")[2]
+
+
 def run_replay(
-    job: ReplayJob, *, progress: Callable[[ReplayProgress], None] | None = None, cancel: threading.Event | None = None
+    job: ReplayJob,
+    *,
+    progress: Callable[[ReplayProgress], None] | None = None,
+    cancel: threading.Event | None = None,
+    worker: ReplayWorker | None = None,
 ) -> ReplayResult:
     """Run a job to its end. `progress` is called in the calling thread, twice a wall second; setting `cancel` stops the replay, with the rows so far written.
 
     Never raises for what the server or the worker do: `error` says why a ladder is unfinished, and the rows of all steps that ended are there.
+    `worker`: one that was started beforehand; it runs this one job.
     """
     began = time.monotonic()
-    with (
-        tempfile.TemporaryFile() as complaints,
-        subprocess.Popen(
-            [sys.executable, "-m", "servewright.tools.traffic.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True
-        ) as worker,
-    ):
-        assert worker.stdin is not None and worker.stdout is not None
+    with worker or ReplayWorker() as used:
+        process = used.process
+        assert process.stdin is not None and process.stdout is not None
         try:
-            worker.stdin.write(job.model_dump_json().encode() + b"\n")
-            worker.stdin.flush()
-            result = _follow(worker, worker.stdout, progress, cancel)
+            process.stdin.write(job.model_dump_json().encode() + b"\n")
+            process.stdin.flush()
+            result = _follow(process, process.stdout, progress, cancel)
         except BrokenPipeError:
             result = None
-        finally:
-            _stop(worker)
+        _stop(process)
         if result is not None:
             return result
-        complaints.seek(0)
-        last = complaints.read()[-4000:].decode("utf-8", "replace").strip().rpartition("\n")[2]
-    return _broken(job, last or f"the replay worker ended with {worker.returncode}", time.monotonic() - began)
+        last = used.last_words()
+    return _broken(job, last or f"the replay worker ended with {process.returncode}", time.monotonic() - began)
 
 
 def _follow(
@@ -94,6 +115,7 @@ def _stop(worker: subprocess.Popen[bytes]) -> None:
         worker.wait(STOP_S)
     except subprocess.TimeoutExpired:
         worker.kill()
+        worker.wait()
 
 
 def _broken(job: ReplayJob, reason: str, wall_s: float) -> ReplayResult:

@@ -51,20 +51,22 @@ async def serve(job: ReplayJob, began: float) -> ReplayResult:
 
 
 def main() -> None:
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    import uvloop
+
+    import_module("polars")  # before the job comes: no step waits for it, and the server's start hides it
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return  # whoever started it has no job after all
     began = perf_counter()
-    job = ReplayJob.model_validate_json(sys.stdin.buffer.readline())
+    job = ReplayJob.model_validate_json(line)
     if job.cores and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, job.cores)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     raise_file_limit()
-    import_module("polars")  # now, so that no step waits for it
-
     try:
-        import uvloop
-
         result = uvloop.run(serve(job, began))
     except ServewrightError as error:
         result = ReplayResult(rows=None, client=None, wall_s=perf_counter() - began, error=str(error), stopped_at="error")
