@@ -74,6 +74,8 @@ class MeasurementSpec(Contract):
     """http: a real server, real sockets; virtual: the simulator in virtual time (engine sim only; results are predictions)."""
     rates: tuple[float, ...] | None = None
     """Offered rates in requests per server second, ascending; by default multiples of the baseline's capacity, found by a pilot."""
+    ladder_step: float = Field(default=0.05, ge=0.02, le=0.5)
+    """How far the rates of a found ladder lie apart, as a fraction; capacity is interpolated between neighbours. Smaller takes more steps a run."""
     window_s: float = Field(default=20, gt=0)
     """Measured part of every rate, in server seconds."""
     warmup_s: float = Field(default=2, ge=0)

@@ -56,7 +56,7 @@ def pilot(runner: Runner, bench: Bench, configuration: Configuration, workload: 
     build, endpoint = bench.build(), runner.endpoint
     tries = 0
     while tries < PILOTS:
-        series = series_for(endpoint, workload=workload, build=build, window="explore", ladder=ladder_around(guess), reference=guess, short=True)
+        series = series_for(endpoint, workload=workload, build=build, window="explore", ladder=ladder_around(guess, endpoint.measurement.ladder_step), reference=guess, short=True)
         open_series(runner.project, runner.campaign, series)
         record = must_serve(runner.run(bench, kind="pilot", arm="baseline", pair=tries, series=series, configuration=configuration, hear=hear, cancel=cancel), "")
         assert record.measurement is not None

@@ -97,7 +97,7 @@ class Campaign:
                 record, clock = pilot(self.runner, self.bench, self.original, self.workload.digest, guess, hear, cancel)
                 assert record.measurement is not None
                 reference = record.measurement.capacity.rps_per_gpu * gpus
-                ladder = ladder_around(reference)
+                ladder = ladder_around(reference, self.endpoint.measurement.ladder_step)
             else:
                 ladder, reference, clock = rates, rates[len(rates) // 2], self.endpoint.measurement.clock
             series = series_for(at_clock(self.endpoint, clock), workload=self.workload.digest, build=self.bench.build(), window="held_out", ladder=ladder, reference=reference)
@@ -160,7 +160,20 @@ class Campaign:
         return self.hypothesis(name)
 
     def hypotheses(self) -> list[HypothesisView]:
-        return hypotheses.views(self.project, self.thread, self.endpoint)
+        """All of them, oldest first. One that no longer fits the stack so far (or is in it by another's change) can't be tried any more."""
+        views = hypotheses.views(self.project, self.thread, self.endpoint)
+        inside, _ = hypotheses.accepted(views, self.project, self.endpoint)
+        stack = hypotheses.stacked(self.original, inside)
+        return [self._fitting(view, stack) if view.state in ("pending", "needs_approval") else view for view in views]
+
+    def _fitting(self, view: HypothesisView, stack: Configuration) -> HypothesisView:
+        try:
+            candidate = self.catalogue.check(stack.apply(view.hypothesis.intervention))
+        except BadInput as misfit:
+            return view.model_copy(update={"state": "denied", "note": f"it doesn't fit the stack so far: {misfit}"})
+        if stack.difference(candidate):
+            return view
+        return view.model_copy(update={"state": "denied", "note": "the stack so far is configured like this already"})
 
     def hypothesis(self, name: str) -> HypothesisView:
         """Raises `BadInput` for an unknown id."""
@@ -183,8 +196,17 @@ class Campaign:
     # -- experiments ----------------------------------------------------------------------------------------------------------
 
     def estimate(self, name: str) -> Estimate:
+        """Screen and fewest pairs of one more hypothesis; affordable only if the final stack's measurement still is afterwards."""
         self.hypothesis(name)
-        return experiment_cost(self.endpoint, self.budget(), self.measured())
+        return experiment_cost(self.endpoint, self.budget(), self.measured(), self._keep_back())
+
+    def _keep_back(self) -> int:
+        """Runs for measuring the final stack, once there is something in it: one more change and it has to be measured as a whole."""
+        return 2 * self.endpoint.measurement.min_pairs if self.stack().accepted else 0
+
+    def affords_another(self) -> bool:
+        """One more hypothesis can be paid for."""
+        return experiment_cost(self.endpoint, self.budget(), self.measured(), self._keep_back()).affordable
 
     def run(self, name: str, hear: Hear, cancel: threading.Event) -> Verdict:
         """Register the experiment, carry it out, judge. Raises `Refused` where it isn't permitted, `EngineFailure` when the baseline fails, `Cancelled`."""
@@ -193,8 +215,10 @@ class Campaign:
             return view.verdict
         if view.state in ("needs_approval", "denied"):
             raise Refused(f"{name}: {view.note}")
-        plan = self._plan(view)
-        return carry_out(self.runner, plan, self.bench, self._screen_bench(), hear, cancel)
+        if view.experiment is None and not self.affords_another():
+            raise Refused(f"{name}: the budget has no room for it ({self.estimate(name).text})")
+        keep_back = self._keep_back()
+        return carry_out(self.runner, self._plan(view), self.bench, self._screen_bench(), hear, cancel, keep_back)
 
     def _plan(self, view: HypothesisView) -> ExperimentPlan:
         if view.experiment is not None:

@@ -9,7 +9,7 @@ from ..contract.errors import Refused
 from ..contract.verdict import Verdict
 from ..ledger import campaigns
 from ..ledger.records import CampaignClosed, Summary
-from ..ledger.verdicts import verdict_of
+from ..ledger.verdicts import record_verdict, verdict_of
 from .shams import seal_book
 from .views import Closing
 
@@ -27,15 +27,19 @@ def close(campaign: Campaign) -> Closing:
 
 def _close(campaign: Campaign) -> CampaignClosed:
     now, budget = campaign.measured(), campaign.budget()
+    affords = now is not None and campaign.affords_another()
+    for view in campaign.hypotheses():
+        if view.state == "running" and view.experiment is not None and not affords:
+            record_verdict(campaign.project, view.experiment, closed=True)
     open_ones = [view.id for view in campaign.hypotheses() if view.state in ("pending", "running")]
-    if open_ones and now is not None and not budget.spent:
+    if open_ones and affords:
         raise Refused(f"{', '.join(open_ones)} may still be tried and the budget has room: run them before closing")
     stack = campaign.stack()
     if stack.accepted and stack_verdict(campaign) is None and not budget.spent:
         raise Refused("the final stack isn't measured against the original baseline: measure it before closing")
     summary = Summary(
         result=_sentence(campaign),
-        stopped="the budget is spent" if budget.spent else "nothing left to try",
+        stopped="the budget is spent" if open_ones or budget.spent else "nothing left to try",
         command=campaign.command(shipped(campaign)),
         families={view.family: f"{view.fate}: {view.reason}" for view in campaign.view().families if view.fate},
     )
@@ -70,6 +74,12 @@ def _sentence(campaign: Campaign) -> str:
         return f"Capacity inside the SLA rose from {before} by {bound}{verdict.effect:+.1%} (interval {low:+.1%} to {high:+.1%})."
     if verdict is not None:
         return f"The accepted changes did not hold up together: the stack is {verdict.verdict} ({verdict.reason}). Keep the original configuration."
+    if names := campaign.stack().accepted:
+        return f"{len(names)} changes were supported one by one, but the budget ended before they were measured together: keep the original configuration until they are."
+    judged = [view.verdict for view in campaign.hypotheses() if view.verdict is not None]
+    unfit = [v for v in judged if v.verdict == "invalid"]
+    if unfit and len(unfit) == len([v for v in judged if v.pairs or v.verdict == "invalid"]):
+        return f"Nothing could be judged: {unfit[-1].reason}. The endpoint serves {before} as it is."
     least = campaign.view().baseline
     detectable = f" (it could detect {least.minimum_detectable_effect:.1%})" if least else ""
     return f"Nothing found that the budget could detect{detectable}: the endpoint serves {before} as it is."

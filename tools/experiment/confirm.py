@@ -19,10 +19,10 @@ from .runner import BudgetSpent, Hear, Runner
 from .views import Progress
 
 
-def carry_out(runner: Runner, plan: ExperimentPlan, bench: Bench, screen_bench: Bench, hear: Hear, cancel: threading.Event) -> Verdict:
+def carry_out(runner: Runner, plan: ExperimentPlan, bench: Bench, screen_bench: Bench, hear: Hear, cancel: threading.Event, keep_back: int = 0) -> Verdict:
     """Make every run that the rule asks for, then have the ledger judge. Safe to call again: finished runs are read.
 
-    Raises `EngineFailure` when the baseline fails, `Cancelled` when stopped. A budget that ends closes the experiment: it is judged on what there is.
+    `keep_back`: runs that must stay affordable. Raises `EngineFailure` when the baseline fails, `Cancelled` when stopped. A budget that ends closes the experiment: it is judged on what there is.
     """
     experiment, closed = plan.id(), False
     if (known := verdict_of(runner.project, experiment)) is not None:
@@ -30,9 +30,9 @@ def carry_out(runner: Runner, plan: ExperimentPlan, bench: Bench, screen_bench: 
     while (todo := advance(evidence(runner.project, experiment))).action != "stop":
         try:
             if todo.action == "screen":
-                _pair(runner, plan, screen_bench, "screen", todo.pair, hear, cancel)
+                _pair(runner, plan, screen_bench, "screen", todo.pair, hear, cancel, keep_back)
             else:
-                _pair(runner, plan, bench, "stack" if plan.purpose == "stack" else "confirm", todo.pair or 0, hear, cancel)
+                _pair(runner, plan, bench, "stack" if plan.purpose == "stack" else "confirm", todo.pair, hear, cancel, keep_back)
         except BudgetSpent:
             closed = True
             break
@@ -40,8 +40,8 @@ def carry_out(runner: Runner, plan: ExperimentPlan, bench: Bench, screen_bench: 
     return record_verdict(runner.project, experiment, closed=closed)
 
 
-def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number: int, hear: Hear, cancel: threading.Event) -> None:
-    """Both arms, fresh launches, in the order that the plan's seed gives."""
+def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number: int, hear: Hear, cancel: threading.Event, keep_back: int) -> None:
+    """Both arms, fresh launches, in the order that the plan's seed gives. A pair that the budget can't complete isn't begun."""
     series = plan.series
     if kind == "screen":
         mode = "virtual" if plan.screen == "virtual" else None
@@ -69,6 +69,7 @@ def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number:
             experiment=plan.id(),
             hear=hear,
             cancel=cancel,
+            keep_back=keep_back + (arm == first),
         )
         if record.failure is not None and arm == "baseline":
             raise EngineFailure(record.failure.kind, record.failure.line, f"the baseline failed in pair {number + 1} of experiment {plan.number}; the campaign can't go on")

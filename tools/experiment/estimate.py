@@ -33,16 +33,21 @@ def baseline_cost(endpoint: Endpoint, budget: Budget) -> Estimate:
     return _estimate(endpoint, budget, None, endpoint.measurement.floor_runs, pilot)
 
 
-def experiment_cost(endpoint: Endpoint, budget: Budget, measured: Measured | None) -> Estimate:
-    """Screen and the fewest pairs; futile ones end sooner, close ones go on to `max_pairs`."""
-    return _estimate(endpoint, budget, measured, 2 * endpoint.measurement.min_pairs, 2.0 if endpoint.measurement.screen == "pair" else 0.0)
+def experiment_cost(endpoint: Endpoint, budget: Budget, measured: Measured | None, keep_back: int = 0) -> Estimate:
+    """Screen and the fewest pairs; futile ones end sooner, close ones go on to `max_pairs`. `keep_back`: runs that must stay affordable."""
+    return _estimate(endpoint, budget, measured, 2 * endpoint.measurement.min_pairs, 2.0 if endpoint.measurement.screen == "pair" else 0.0, keep_back)
 
 
-def _estimate(endpoint: Endpoint, budget: Budget, measured: Measured | None, full: int, short: float) -> Estimate:
+def _estimate(endpoint: Endpoint, budget: Budget, measured: Measured | None, full: int, short: float, keep_back: int = 0) -> Estimate:
     wall, replay = run_walls(endpoint, measured)
     launches = full + math.ceil(short)
     wall_s, replay_s = wall * (full + short), replay * (full + short)
-    left = min(budget.replay_s_limit - budget.replay_s, budget.wall_s_limit - budget.wall_s)
-    fits = launches <= budget.launches_limit - budget.launches and max(replay_s, wall_s) <= left
+    kept_wall, kept_replay = keep_back * wall, keep_back * replay
+    fits = (
+        launches + keep_back <= budget.launches_limit - budget.launches
+        and replay_s + kept_replay <= budget.replay_s_limit - budget.replay_s
+        and wall_s + kept_wall <= budget.wall_s_limit - budget.wall_s
+    )
     text = f"about {launches} launches and {wall_s:.0f} s, of which {replay_s:.0f} s of replay"
-    return Estimate(launches=launches, replay_s=replay_s, wall_s=wall_s, affordable=fits, text=text if fits else f"{text}: more than the budget has left")
+    kept = f" beside the {keep_back} launches kept back for the final stack" if keep_back else ""
+    return Estimate(launches=launches, replay_s=replay_s, wall_s=wall_s, affordable=fits, text=text if fits else f"{text}: more than the budget has left{kept}")

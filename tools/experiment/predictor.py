@@ -55,7 +55,7 @@ class Predictor:
         from ..traffic.metrics import measure
 
         policy = policy_of(self._endpoint, short=True, mode="virtual").model_copy(update={"climb": True})
-        ladder = ladder_around(reference)
+        ladder = ladder_around(reference, self._endpoint.measurement.ladder_step)
         with tempfile.TemporaryDirectory(prefix="servewright-virtual-") as folder:
             request = RunRequest(configuration, self._workload, "explore", ladder, reference, policy, 0, Path(folder), probe=False)
             artifacts = self._bench.run(request, lambda *_: None, threading.Event())

@@ -67,8 +67,12 @@ class Runner:
         experiment: str | None = None,
         hear: Hear,
         cancel: threading.Event,
+        keep_back: int = 0,
     ) -> RunRecord:
-        """Reserve, launch, replay, stop, record. Raises `BudgetSpent` before a launch that the budget doesn't allow, `Cancelled` when stopped."""
+        """Reserve, launch, replay, stop, record. Raises `BudgetSpent` before a launch that the budget doesn't allow, `Cancelled` when stopped.
+
+        `keep_back`: runs that must still be affordable after this one (the final stack's).
+        """
         launches = series.policy.mode == self.endpoint.measurement.mode  # a virtual look in a real campaign starts no server
         known = runs.reserve(
             self.project,
@@ -83,7 +87,7 @@ class Runner:
         )
         if known.status == "finished":
             return run_record(self.project, known)
-        if launches and (budget := self.budget()).spent:
+        if launches and not (budget := self.budget()).allows(keep_back + 1):
             runs.abort(self.project, known.id, "the budget is spent")
             raise BudgetSpent(f"the budget is spent: {budget.launches}/{budget.launches_limit} launches, {budget.replay_s:.0f}/{budget.replay_s_limit:.0f} s of replay")
         if cancel.is_set():

@@ -39,7 +39,13 @@ class Budget(Contract):
 
     @property
     def spent(self) -> bool:
-        return self.launches >= self.launches_limit or self.replay_s >= self.replay_s_limit or self.wall_s >= self.wall_s_limit
+        return not self.allows(1)
+
+    def allows(self, runs: int) -> bool:
+        """So many runs more fit: by launches, and the last of them begins within the seconds, if each takes what runs took on average so far."""
+        replay, wall = (figure / self.launches if self.launches else 0.0 for figure in (self.replay_s, self.wall_s))
+        begins = runs - 1
+        return self.launches + runs <= self.launches_limit and self.replay_s + begins * replay < self.replay_s_limit and self.wall_s + begins * wall < self.wall_s_limit
 
 
 class Estimate(Contract):

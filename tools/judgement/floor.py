@@ -11,6 +11,10 @@ from ..contract.verdict import NoiseFloor as NoiseFloorRecord
 from .drift import cold_first, drift_seen, squares_about_mean
 from .tails import chi2_upper
 
+RESOLUTION = 0.001
+"""Least standard deviation of log capacity that is believed: capacity is read between ladder steps some percent apart, and equal readings don't show that
+there is no noise below that."""
+
 
 class NoiseFloor(NoiseFloorRecord):
     """A noise floor from its two figures: `NoiseFloor(sd, df)`; the interval of `sd` follows from them.
@@ -49,7 +53,7 @@ def noise_floor(capacities: Sequence[float], pooled: Sequence[Sequence[float]] =
     for group in pooled:
         more, more_df = _within(_logs(group, "pooled runs"))
         squares, df = squares + more, df + more_df
-    sd = math.sqrt(squares / df)
+    sd = max(math.sqrt(squares / df), RESOLUTION)
     low, high = sd_interval(sd, df)
     return NoiseFloorRecord(sd=sd, df=df, low=low, high=high, values=tuple(float(c) for c in capacities), drift=drift_seen(logs))
 

@@ -33,6 +33,8 @@ PROGRESS_S = 0.5
 SETTLE_S = 15.0
 """Longest wall time that the server is given to become idle before the next step."""
 TURNS_A_STEP = 1000
+REST_S = 1.0
+"""Server seconds between the abort of what was left open and the emptying of the cache."""
 
 
 class Ladder:
@@ -92,6 +94,8 @@ class Ladder:
         left = self._step.unfinished if self._step is not None else 0
         if (self._frames or self._resets) and not settle(job.url, SETTLE_S, left_open=left > 0) and left:
             self._notes.append(f"the step at {job.rates[index]:g} requests/s may have begun before the server was idle again: the one before left {left} requests open")
+        if self._step is not None and self._step.unfinished:
+            await asyncio.sleep(REST_S / job.clock)  # an aborted request's blocks are freed with the step that was under way
         if self._resets and job.reset_path is not None:
             reset_cache(job.url, job.reset_path)
         if job.cache_policy == "warmed":

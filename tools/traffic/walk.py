@@ -10,18 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-RATIO = 1.05
-"""Neighbouring rates of an automatic ladder."""
+STRIDE = 1.25
+"""The first stride beyond the steps that must be visited reaches this far."""
 LOWEST, HIGHEST = 0.4, 8.0
 """Ends of an automatic ladder, as multiples of the reference."""
 LOADS = (0.8, 1.0, 1.2, 1.5)
 
 
-def ladder_around(reference: float) -> tuple[float, ...]:
-    """Rates (requests per server second) from 0.4 to 8 times `reference`; the reference itself is on it."""
-    below = math.ceil(math.log(1 / LOWEST) / math.log(RATIO))
-    above = math.ceil(math.log(HIGHEST) / math.log(RATIO))
-    return tuple(round(reference * RATIO**k, 6) for k in range(-below, above + 1))
+def ladder_around(reference: float, step: float = 0.05) -> tuple[float, ...]:
+    """Rates (requests per server second) from 0.4 to 8 times `reference`, `step` apart (a fraction); the reference itself is on it."""
+    below = math.ceil(math.log(1 / LOWEST) / math.log1p(step))
+    above = math.ceil(math.log(HIGHEST) / math.log1p(step))
+    return tuple(round(reference * (1 + step) ** k, 6) for k in range(-below, above + 1))
 
 
 def must_visit(ladder: Sequence[float], reference: float) -> list[int]:
@@ -44,22 +44,23 @@ def next_step(ladder: Sequence[float], reference: float, kept: Mapping[int, bool
             return index
     failed = [i for i, held in kept.items() if not held]
     if not failed:
-        return _stride(kept, len(ladder), up=True)
+        return _stride(ladder, kept, up=True)
     lowest_failure = min(failed)
     held_below = [i for i, held in kept.items() if held and i < lowest_failure]
     if not held_below:
-        return _stride(kept, len(ladder), up=False)
+        return _stride(ladder, kept, up=False)
     highest_held = max(held_below)
     return (highest_held + lowest_failure) // 2 if lowest_failure - highest_held > 1 else None
 
 
-def _stride(kept: Mapping[int, bool], size: int, *, up: bool) -> int | None:
-    """One stride beyond the extreme step: 4 grid steps at first, then doubled with every step taken beyond the four that must be visited."""
-    extreme = max(kept) if up else min(kept)
-    stride = 4 * 2 ** max(0, len(kept) - len(LOADS))
-    if extreme == (size - 1 if up else 0):
+def _stride(ladder: Sequence[float], kept: Mapping[int, bool], *, up: bool) -> int | None:
+    """One stride beyond the extreme step: about a quarter at first, then doubled with every step taken beyond the four that must be visited."""
+    extreme, end = (max(kept), len(ladder) - 1) if up else (min(kept), 0)
+    if extreme == end:
         return None
-    return min(extreme + stride, size - 1) if up else max(extreme - stride, 0)
+    first = max(1, int(math.log(STRIDE) / math.log(ladder[1] / ladder[0])))
+    stride = first * 2 ** max(0, len(kept) - len(LOADS))
+    return min(extreme + stride, end) if up else max(extreme - stride, end)
 
 
 def walked(ladder: Sequence[float], reference: float, kept: Mapping[int, bool]) -> list[int]:
