@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from math import ceil
 from pathlib import Path
@@ -94,7 +95,7 @@ class Ladder:
         left = self._step.unfinished if self._step is not None else 0
         if (self._frames or self._resets) and not settle(job.url, SETTLE_S, left_open=left > 0) and left:
             self._notes.append(f"the step at {job.rates[index]:g} requests/s may have begun before the server was idle again: the one before left {left} requests open")
-        if self._step is not None and self._step.unfinished:
+        if left:
             await asyncio.sleep(REST_S / job.clock)  # an aborted request's blocks are freed with the step that was under way
         if self._resets and job.reset_path is not None:
             reset_cache(job.url, job.reset_path)
