@@ -11,7 +11,7 @@ from ..contract.run import RunMeasurement, RunRecord
 from ..contract.series import Series
 from ..contract.verdict import NoiseFloor
 from ..ledger.campaigns import recorded
-from ..ledger.evidence import measure_rows
+from ..ledger.evidence import measure_rows, record_of
 from ..ledger.history import Run, runs
 from ..ledger.project import Project
 from ..ledger.records import FloorRecorded, SeriesOpened
@@ -62,19 +62,7 @@ def measured(project: Project, campaign: str, endpoint: Endpoint) -> Measured | 
 
 def _record(run: Run) -> RunRecord:
     """As measured when the run ended; verdicts and `verify` measure again from the rows, a summary need not."""
-    key, ended = run.reserved, run.finished
-    return RunRecord(
-        run=run.id,
-        experiment=key.experiment,
-        kind=key.kind,
-        arm=key.arm,
-        pair=key.pair,
-        attempt=key.attempt,
-        configuration=key.configuration.digest(),
-        series=key.series or "",
-        measurement=ended.measurement if ended else None,
-        failure=ended.failure if ended else None,
-    )
+    return record_of(run, run.finished.measurement if run.finished else None)
 
 
 def _pilot(project: Project, run: Run, series: dict[str, Series], reference: float) -> RunRecord:

@@ -65,6 +65,8 @@ class Catalogue:
 
     def check_change(self, change: Intervention, field: str = "intervention") -> Intervention:
         """An intervention fit to be tried: known, tunable, right types. Raises `BadInput`. Combinations are checked once it is applied (`check`)."""
+        if change.patches:
+            raise BadInput(f"{field}.patches", list(change.patches), "none: this version has no sandbox in which changed source could run")
         for name in (*change.set, *change.unset):
             if self.knob(name, f"{field}.set").access != "tunable":
                 raise BadInput(f"{field}.{name}", change.set.get(name, "(unset)"), f"a flag that may be tuned; {name} is the user's to set, in the endpoint file")

@@ -41,7 +41,12 @@ def measure_again(project: Project, run: Run) -> RunMeasurement | None:
 
 
 def run_record(project: Project, run: Run) -> RunRecord:
-    """A finished run as the judge sees it."""
+    """A finished run as the judge sees it, measured again from its rows."""
+    return record_of(run, measure_again(project, run), _probe(project, run.finished))
+
+
+def record_of(run: Run, measurement: RunMeasurement | None, probe: Probe | None = None) -> RunRecord:
+    """Who the run was, with figures that are known already."""
     ended, key = run.finished, run.reserved
     return RunRecord(
         run=run.id,
@@ -52,9 +57,9 @@ def run_record(project: Project, run: Run) -> RunRecord:
         attempt=key.attempt,
         configuration=key.configuration.digest(),
         series=key.series or "",
-        measurement=measure_again(project, run),
+        measurement=measurement,
         failure=ended.failure if ended else None,
-        probe=_probe(project, ended),
+        probe=probe or Probe(),
     )
 
 

@@ -101,6 +101,8 @@ def test_what_cannot_be_proposed(make) -> None:
         campaign.propose(hypothesis({"max_num_seqs": "many"}))
     with pytest.raises(BadInput, match="configured like this already"):
         campaign.propose(hypothesis({"max_num_seqs": 4}))
+    with pytest.raises(BadInput, match="no sandbox"):
+        campaign.propose(hypothesis({"max_num_seqs": 16}, intervention={"set": {"max_num_seqs": 16}, "patches": ["sha256:" + "0" * 64]}))
     for part in ("falsifiers", "activation", "prediction"):
         plain = hypothesis({"max_num_seqs": 16}).model_dump()
         del plain[part]
