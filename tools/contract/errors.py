@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 FailureKind = Literal[
     "bad_flag",  # the engine refused its own arguments
@@ -58,12 +62,74 @@ class EngineFailure(ServewrightError):
         super().__init__("\n".join(part for part in parts if part))
 
 
+def unwritable(path: Path, what: str, error: OSError) -> ServewrightError:
+    """Why a file of ours could not be written, and what the user does about it."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    mend = "make room there" if full else "let this user write there, or choose another folder"
+    return ServewrightError(f"{path}: {what} could not be written: {error.strerror or error}\nhint: {mend}, and run the same command again")
+
+
+_EXPECTED = {
+    "extra_forbidden": "no such key here: remove it or correct its spelling",
+    "missing": "a value: this key is required",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "model_type": "a mapping of keys to values",
+    "dict_type": "a mapping of keys to values",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+_PHRASES = (
+    ("Value error, ", ""),
+    ("Input should be greater", "a number greater"),
+    ("Input should be less", "a number less"),
+    ("Input should be ", ""),
+    ("String should match pattern ", "text that matches "),
+    ("String should have ", "text with "),
+    ("Tuple should have ", "a list with "),
+    ("List should have ", "a list with "),
+    ("Dictionary should have ", "a mapping with "),
+)
+_BRANCHES = {"bool": "bool_", "int": "int_", "float": "float_", "str": "string_"}
+"""Branches of a scalar's union as pydantic adds them to a path -> how the types of their errors begin."""
+
+
 def explain(error: ValidationError, where: str) -> BadInput:
     """The first problem of a pydantic error as a `BadInput`; further ones are counted in its text."""
-    problems = error.errors(include_url=False)
-    first = problems[0]
-    path = ".".join(str(part) for part in first["loc"]) or "(top level)"
-    more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
-    expected = "no such key here: remove it or correct its spelling" if first["type"] == "extra_forbidden" else first["msg"]
-    value = "(missing)" if first["type"] == "missing" else first["input"]
-    return BadInput(f"{where}: {path}", value, expected + more)
+    problems: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for problem in error.errors(include_url=False):
+        problems.setdefault(problem["loc"][:-1] if _of_branch(problem) else problem["loc"], []).append(problem)
+    # One that stands alone is no union: a key may be called `str`.
+    loc, first = next(iter(problems.items()))
+    path = ".".join(str(part) for part in (loc if len(first) > 1 else first[0]["loc"])) or "(top level)"
+    more = f" (and {len(problems) - 1} more problem{'s' if len(problems) > 2 else ''})" if len(problems) > 1 else ""
+    value = "(missing)" if first[0]["type"] == "missing" else first[0]["input"]
+    return BadInput(f"{where}: {path}", value, (_any_of(first) if len(first) > 1 else _expected(first[0])) + more)
+
+
+def _of_branch(problem: ErrorDetails) -> bool:
+    begins = _BRANCHES.get(str(problem["loc"][-1])) if problem["loc"] else None
+    return begins is not None and problem["type"].startswith((begins, "finite_number"))
+
+
+def _any_of(branches: list[ErrorDetails]) -> str:
+    if any(branch["type"] == "finite_number" for branch in branches):
+        return _EXPECTED["finite_number"]
+    names = {str(branch["loc"][-1]) for branch in branches}
+    number = "a number" if "float" in names else "a whole number"
+    words = ["true or false"] * ("bool" in names) + [number] * bool(names & {"int", "float"}) + ["text"] * ("str" in names)
+    return " or ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])}, or {words[-1]}"
+
+
+def _expected(problem: ErrorDetails) -> str:
+    if (known := _EXPECTED.get(problem["type"])) is not None:
+        return known
+    message = problem["msg"]
+    return next((words + message.removeprefix(begin) for begin, words in _PHRASES if message.startswith(begin)), message)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..contract.base import canonical
-from ..contract.errors import BadInput
+from ..contract.errors import BadInput, unwritable
 from .prompts import TokenRange
 from .workload import Workload
 
@@ -72,7 +72,14 @@ def content_digest(workload: Workload) -> str:
 
 
 def freeze(workload: Workload, folder: Path) -> Path:
-    """Write `<digest>.workload` into the folder, whole or not at all; a file that is there already is kept."""
+    """Write `<digest>.workload` into the folder, whole or not at all; a file that is there already is kept. Raises `ServewrightError` where there is no room."""
+    try:
+        return _write(workload, folder)
+    except OSError as error:
+        raise unwritable(folder, "the frozen workload", error) from None
+
+
+def _write(workload: Workload, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     made = hashlib.sha256()
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".partial", delete=False) as stream:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..contract.errors import BadInput
+from ..contract.errors import BadInput, unwritable
 from ..contract.rows import ROW_SCHEMA
 from .answer import Answer
 from .plan import Schedule
@@ -63,13 +63,16 @@ def rows_of(
 
 
 def write_rows(frames: Sequence[pl.DataFrame], path: Path) -> None:
-    """All steps so far into one Parquet file, replaced as a whole: whoever looks sees complete steps."""
+    """All steps so far into one Parquet file, replaced as a whole: whoever looks sees complete steps. Raises `ServewrightError` where there is no room."""
     import polars as pl
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    pl.concat(frames).write_parquet(partial)
-    partial.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pl.concat(frames).write_parquet(partial)
+        partial.replace(path)
+    except OSError as error:
+        raise unwritable(path, "the rows of this run", error) from None
 
 
 def read_rows(path: Path) -> pl.DataFrame:

@@ -3,15 +3,17 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from servewright.tools.contract.endpoint import WorkloadSpec
-from servewright.tools.contract.errors import BadInput
+from servewright.tools.contract.errors import BadInput, ServewrightError
 from servewright.tools.traffic.frozen import freeze, open_frozen
 from servewright.tools.traffic.plan import plan_step, planned_requests
 from servewright.tools.traffic.prompts import TokenRange, freshen, parse, render
+from servewright.tools.traffic.rows import schema, write_rows
 from servewright.tools.traffic.shapes import short_chats
 from servewright.tools.traffic.synth import SupportChat, support_chat
 from servewright.tools.traffic.workload import Workload, load_workload
@@ -183,3 +185,23 @@ def test_short_chats_are_like_the_yardsticks() -> None:
     body = workload.body(7)
     assert len(body["messages"][0]["content"]) == 200 and body["max_tokens"] == 16 and body != workload.body(8)
     assert len(plan_step(workload, "explore", 5, 0, 10).request) == 50
+
+
+def test_a_workload_that_cannot_be_written_says_where_and_what_to_do(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk: the same `OSError`, half-way."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(ServewrightError, match=r"could not be written: File too large\nhint: make room there, and run the same command again") as caught:
+            freeze(short_chats(1000), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert str(tmp_path) in str(caught.value) and list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_cannot_be_written_say_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ServewrightError, match="the rows of this run could not be written"):
+        write_rows([pl.DataFrame(schema=schema())], tmp_path / "file" / "rows.parquet")
