@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from .base import Contract, Scalar
 from .errors import BadInput, explain
+from .plain_yaml import read_yaml
 from .sla import SLA
 
 EngineKind = Literal["sim", "vllm", "sglang"]
@@ -153,10 +153,7 @@ def load_endpoint(path: Path) -> Endpoint:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput("endpoint file", str(path), f"a readable YAML file ({error.__class__.__name__})") from None
-    try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadInput(str(path), str(error).replace("\n", " "), "valid YAML") from None
+    raw = read_yaml(text, str(path))
     if not isinstance(raw, dict):
         raise BadInput(str(path), raw, "a mapping with name, engine, model, hardware, sla and workload")
     try:
