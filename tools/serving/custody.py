@@ -17,8 +17,10 @@ from typing import Any
 
 from ..contract.errors import EngineFailure, Refused
 from .environment import base_environment
+from .failures import Diagnosis, diagnose
 from .keeper import Job
 from .leases import Lease, Leases
+from .oom import oom_kills
 from .paths import state_folder
 from .processes import end
 from .reaper import reap
@@ -38,6 +40,7 @@ class Custody:
         self.lease: Lease | None = None
         self.exit_code: int | None = None
         """Of the engine, once it has ended by itself."""
+        self._oom_kills = oom_kills()
         self.errors = state_folder() / f"keeper-{os.getpid()}-{job.port}.log"
         kept = {name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "SERVEWRIGHT_"))}
         with self.errors.open("wb") as errors:
@@ -81,6 +84,15 @@ class Custody:
                     self.exit_code = event["code"]
             self._events.put(None)
         return self.exit_code is not None or self._process.poll() is not None
+
+    def diagnosis(self, log: str) -> Diagnosis:
+        """Why the engine ended, by its log, its exit code and the kernel's count of what it killed since."""
+        now = oom_kills()
+        return diagnose(log, self.exit_code, kernel_killed=self._oom_kills is not None and now is not None and now > self._oom_kills)
+
+    def lost(self) -> bool:
+        """The keeper is gone and never said that the engine ended by itself."""
+        return self.ended() and self.exit_code is None and self._process.poll() is not None
 
     def release(self) -> None:
         """Engine stopped, devices free, keeper gone. Also where the keeper was killed before. Raises `EngineFailure` if something can't be ended."""

@@ -75,16 +75,22 @@ _SECRETS = re.compile(r"\b(?:hf_|sk-|ghp_|xox[bap]-)[A-Za-z0-9_-]{8,}|(?<=Bearer
 _AFTERMATH = re.compile(r"see root cause above|resource_tracker|leaked shared_memory|leaked semaphore", re.IGNORECASE)
 
 
-def diagnose(log: str, exit_code: int | None = None) -> Diagnosis:
-    """The most telling line of a log. `exit_code` as `subprocess` gives it, where the engine ended by itself."""
+def diagnose(log: str, exit_code: int | None = None, *, kernel_killed: bool = False) -> Diagnosis:
+    """The most telling line of a log. `exit_code` as `subprocess` gives it, where the engine ended by itself.
+
+    `kernel_killed`: the kernel counted a process that it killed for lack of memory meanwhile. Without that, or a line of the log, SIGKILL says nothing of memory.
+    """
     lines: list[str] = []
     telling: list[int] = []
+    complaint: str | None = None
     for raw in log.splitlines():
         match = _PREFIX.match(raw)
         line = raw[match.end() :].strip() if match else raw.strip()
         if line and not _CODE.search(line) and not _AFTERMATH.search(line):
             if not (match and match[1] in ("DEBUG", "INFO", "WARNING")):
                 telling.append(len(lines))
+            if match and match[1] in ("ERROR", "CRITICAL"):
+                complaint = line
             lines.append(line)
     for rule in _RULES:
         for index in telling:
@@ -93,10 +99,24 @@ def diagnose(log: str, exit_code: int | None = None) -> Diagnosis:
                 # pydantic says what is wrong on the line after its headline
                 told = f"{line} {lines[index + 1]}" if re.search(r"validation errors? for", line) and index + 1 < len(lines) else line
                 return Diagnosis(rule.kind, _short(told), rule.hint)
+    if exit_code == -signal.SIGKILL and kernel_killed:
+        return Diagnosis("out_of_memory", "killed by the kernel for lack of host memory (signal 9)", "more host memory or a higher limit; fewer max_num_seqs or a smaller cache on the CPU")
     if exit_code == -signal.SIGKILL:
-        return Diagnosis("out_of_memory", "the engine was killed (SIGKILL)", "the kernel kills for lack of host memory; see `dmesg`. A person may have done it as well")
-    last = next((line for line in reversed(lines) if _LAST.match(line)), lines[-1] if lines else "the log is empty")
-    return Diagnosis("died" if exit_code is not None else "unknown", _short(last), "" if exit_code is None else f"exit code {exit_code}")
+        return Diagnosis("died", "killed by signal 9 (by a person, a supervisor or the kernel's out-of-memory killer)", "`dmesg` tells whether it was the kernel")
+    last = next((lines[index] for index in reversed(telling) if _LAST.match(lines[index])), complaint)
+    if exit_code is None:
+        return Diagnosis("unknown", _short(last or (lines[-1] if lines else "the log is empty")), "")
+    # a banner is no reason
+    return Diagnosis("died", _short(last) if last else f"ended without a word ({_ending(exit_code)})", _ending(exit_code) if last else "")
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"exit code {exit_code}"
+    try:
+        return f"signal {-exit_code}, {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"signal {-exit_code}"
 
 
 def given_up(log: str) -> bool:

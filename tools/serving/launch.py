@@ -98,7 +98,7 @@ def _wait_healthy(url: str, spec: LaunchSpec, custody: Custody, engine: Identity
         if custody.ended() or not alive(engine):
             time.sleep(0.3)  # the keeper's word on the exit code follows the death
             custody.ended()
-            found = diagnose(log_tail(log), custody.exit_code)
+            found = custody.diagnosis(log_tail(log))
             raise EngineFailure(found.kind if found.kind != "unknown" else "died", found.line, found.hint, custody.job.log)
         if time.monotonic() > look_again:
             look_again += 2

@@ -10,7 +10,7 @@ from ..telemetry.counters import Scraper
 from ..telemetry.devices import DeviceWatch
 from .custody import Custody
 from .engine import Engine
-from .failures import TAIL_BYTES, diagnose
+from .failures import TAIL_BYTES
 from .processes import Identity, alive
 
 
@@ -57,12 +57,16 @@ class Server:
     def alive(self) -> bool:
         return alive(self._process)
 
+    def keeper_lost(self) -> bool:
+        """The keeper ended without saying that the engine did: what happened to the engine then is no fault of its own."""
+        return self._custody.lost()
+
     def failure(self) -> Failure | None:
         """Why it died while serving; None while it lives."""
         if self.alive():
             return None
         self._custody.ended()
-        found = diagnose(log_tail(self.log), self._custody.exit_code)
+        found = self._custody.diagnosis(log_tail(self.log))
         return Failure(kind="died" if found.kind == "unknown" else found.kind, line=found.line, stage="replay")
 
     def close(self) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from servewright.tools.serving.failures import diagnose, given_up, redact
+from servewright.tools.serving.failures import Diagnosis, diagnose, given_up, redact
+from servewright.tools.serving.oom import oom_kills
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -56,8 +57,33 @@ def test_what_only_informs_is_no_reason() -> None:
 
 def test_without_a_telling_line() -> None:
     assert diagnose("").kind == "unknown" and "empty" in diagnose("").line
-    assert diagnose("hello\n", -9).kind == "out_of_memory"
-    assert diagnose("hello\n", -15) == diagnose("hello\n", -15) and diagnose("hello\n", -15).kind == "died"
+    banner = "INFO 11-30 23:30:22 [api_server.py:1] vLLM API server version 0.32, no error so far\nServewright engine at http://127.0.0.1:1\n"
+    assert [(found.kind, found.line) for found in (diagnose(banner, 1), diagnose("", 0), diagnose(banner, -15), diagnose(banner, -63))] == [
+        ("died", "ended without a word (exit code 1)"),
+        ("died", "ended without a word (exit code 0)"),
+        ("died", "ended without a word (signal 15, SIGTERM)"),
+        ("died", "ended without a word (signal 63)"),
+    ]
+    assert diagnose(banner + "(EngineCore pid=2) ERROR 11-30 23:30:22 [core.py:1] EngineCore failed to start.\n", 1).line == "EngineCore failed to start."
+    assert diagnose(banner + "Fatal Python error: Segmentation fault\n", -11) == Diagnosis("died", "Fatal Python error: Segmentation fault", "signal 11, SIGSEGV")
+
+
+def test_a_kill_is_lack_of_memory_only_where_the_log_or_the_kernel_says_so() -> None:
+    nobody = diagnose("hello\n", -9)
+    assert nobody.kind == "died" and nobody.line == "killed by signal 9 (by a person, a supervisor or the kernel's out-of-memory killer)"
+    assert diagnose("hello\n", -9, kernel_killed=True).kind == "out_of_memory" and diagnose("MemoryError\n", -9).kind == "out_of_memory"
+    assert diagnose("hello\n", 1, kernel_killed=True).kind == "died"
+
+
+def test_the_kernels_count_is_read_from_either_version_of_control_groups(tmp_path: Path) -> None:
+    proc, root = tmp_path / "cgroup", tmp_path / "root"
+    (root / "memory" / "a").mkdir(parents=True)
+    proc.write_text("4:cpu,memory:/a\n0::/b\n")
+    assert oom_kills(proc, root) is None and oom_kills(tmp_path / "none", root) is None
+    (root / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")  # the path of the host isn't there in a container
+    assert oom_kills(proc, root) == 2
+    (root / "memory" / "a" / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 5\n")
+    assert oom_kills(proc, root) == 5
 
 
 def test_a_start_that_failed_and_hangs_on_is_seen() -> None:

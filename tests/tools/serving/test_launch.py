@@ -54,7 +54,7 @@ def test_an_engine_that_dies_while_serving_says_so_and_the_exit_is_clean(tmp_pat
             time.sleep(0.01)
         time.sleep(0.5)
         failure = server.failure()
-        assert failure is not None and failure.stage == "replay" and "SIGKILL" in failure.line
+        assert failure is not None and (failure.kind, failure.stage) == ("died", "replay") and "killed by signal 9" in failure.line
     assert Leases().all() == ()
 
 
