@@ -38,4 +38,19 @@ def init(
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput("--output", str(output), f"a place that can be written to ({error.strerror})") from None
-    typer.echo(f"wrote {output}; look at the {text.count('# guess')} lines marked '# guess'", err=as_json)
+    typer.echo("\n".join([f"wrote {output}", *_to_fill_in(text, output.parent)]), err=as_json)
+
+
+def _to_fill_in(text: str, folder: Path) -> list[str]:
+    """What must be right in the file before another command can use it, by its own lines marked `# guess`."""
+    guesses = [(index, line.strip()) for index, line in enumerate(text.splitlines(), 1) if "# guess" in line and ":" in line.partition("# guess")[0]]
+    trace = next((line.partition("#")[0].partition(":")[2].strip() for _, line in guesses if line.startswith("trace:")), "")
+    told = ["before any other command uses it:"]
+    if not (folder / trace).is_file():
+        told += [
+            f"- workload.trace: {folder / trace} isn't there yet. Put a record of your traffic there (arrival times and lengths), or name another file.",
+            f"  A stand-in: servewright trace synth --out {folder / trace}, with workload_class: declared_synthetic",
+        ]
+    told.append("- the other lines marked '# guess': change what isn't so")
+    told += [f"  line {index}: {' '.join(line.removeprefix('# ').split())}" for index, line in guesses if not line.startswith("trace:")]
+    return told

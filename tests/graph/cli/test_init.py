@@ -40,6 +40,22 @@ def test_a_real_command_becomes_an_endpoint_that_loads(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "--force" in refused.stderr
 
 
+def test_what_must_be_filled_in_is_named_and_then_the_next_command_reads_the_file(tmp_path: Path) -> None:
+    out, trace = tmp_path / "endpoint.yaml", tmp_path / "trace.jsonl"
+    told = servewright("init", "--from", "vllm serve Qwen/Qwen3-8B --max-num-seqs 64", "-o", str(out)).stdout
+    assert f"workload.trace: {trace} isn't there yet" in told and list(tmp_path.iterdir()) == [out]
+    lines = out.read_text().splitlines()
+    for field in ("ttft_s", "profile", "installation", "workload_class"):
+        named = next(line for line in told.splitlines() if f": {field}:" in line)
+        assert field in lines[int(named.split()[1].rstrip(":")) - 1]
+    with pytest.raises(BadInput, match=r"workload\.trace"):
+        load_endpoint(out)
+    assert servewright("trace", "synth", "--out", str(trace), "--requests", "20").returncode == 0
+    assert load_endpoint(out).workload.trace == str(trace)
+    again = servewright("init", "--force", "--from", "vllm serve x", "-o", str(out)).stdout
+    assert "isn't there yet" not in again and "marked '# guess'" in again
+
+
 def test_json_lists_the_guesses() -> None:
     told = json.loads(servewright("init", "--json", "--from", "python3 -m vllm.entrypoints.openai.api_server --model /models/x").stdout)
     assert yaml.safe_load(told["yaml"])["model"] == {"name": "/models/x", "path": "/models/x"}
