@@ -62,7 +62,7 @@ def investigate(
     loaded = load_endpoint(endpoint)
     chat_model(model, base_url)
     place = Project(project)
-    name = thread or f"{loaded.name[:46]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    name = thread if thread is not None else f"{loaded.name[:46]}-{time.strftime('%Y%m%d-%H%M%S')}"
     campaign = Campaign.open(place, loaded, name)
     raise typer.Exit(Session(place, campaign, name, model, base_url, approvals, json_).run())
 
@@ -101,6 +101,7 @@ class Session:
 
     def run(self) -> int:
         """The whole session; returns the exit code."""
+        from ...tools.ledger.guard import alone
         from ..show import Teller, stream
 
         teller = Teller(stream(self.json))
@@ -108,8 +109,12 @@ class Session:
         teller.say(f"investigation {self.thread} of {view.endpoint}, project {self.project.folder}")
         if view.baseline is None:
             teller.say(f"estimate: {self.campaign.estimate_baseline().text}")
+        if together := self.campaign.sharing():
+            teller.say(together)
+        lock = self.project.campaign_folder(self.thread) / "driving.lock"
         try:
-            ending = asyncio.run(self._drive(teller))
+            with alone(lock, f"investigation {self.thread}"):
+                ending = asyncio.run(self._drive(teller))
         except asyncio.CancelledError:
             return INTERRUPTED
         except ServewrightError as error:
@@ -139,6 +144,12 @@ class Session:
                 folder / "checkpoints.db", self.thread, tools, model, model_name=self.model, hear=teller.hear, answer=desk.answer, control=control
             )
 
+    def _write_report(self) -> None:
+        from ...tools.report.markdown import render
+
+        path = self.project.campaign_folder(self.thread) / "report.md"
+        path.write_text(render(self.project, self.thread), encoding="utf-8")
+
     def _policy(self) -> Approvals:
         wanted = self.approvals or "ask"
         return "park" if wanted == "ask" and not sys.stdin.isatty() else wanted
@@ -157,10 +168,12 @@ class Session:
             return WAITING
         if closing is None:
             raise Refused(f"investigation {self.thread} ended without a result; its record is whole: servewright ledger list{folder}")
+        self._write_report()
         for line in result(view, closing, ending.state.usage):
             teller.say(line)
         concluded = any(h.verdict is not None and (h.verdict.pairs or h.verdict.verdict != "inconclusive") for h in view.hypotheses)
-        code = DONE if concluded or not view.budget.spent else BUDGET
+        untried = any(h.state in ("pending", "running") for h in view.hypotheses)
+        code = BUDGET if not concluded and (untried or view.budget.spent) else DONE
         if self.json:
             shown = {
                 "exit": code,

@@ -25,6 +25,7 @@ def simulate(
     from ...tools.contract.endpoint import load_endpoint
     from ...tools.experiment.predictor import CAVEAT, Predictor
     from ...tools.experiment.workload import frozen_workload, natural_rate
+    from ...tools.ledger.project import Project
     from ...tools.serving.engines import engine_for
     from .changes import parse_change
 
@@ -32,7 +33,7 @@ def simulate(
     args = loaded.engine.args | dict(parse_change(change) for change in set_ or [])
     configuration = engine_for(loaded).check(Configuration(kind=loaded.engine.kind, args=args, env=loaded.engine.env))
     with tempfile.TemporaryDirectory(prefix="servewright-simulate-") as folder:
-        path, workload = frozen_workload(loaded, Path(folder))
+        path, workload = frozen_workload(loaded, Project(Path(folder)), "simulate")
         predictor = Predictor(loaded, path, workload.digest)
         capacity = predictor.guess(configuration, natural_rate(workload))
         figures = predictor.predict(configuration, capacity)

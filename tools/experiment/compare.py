@@ -9,12 +9,14 @@ from ..contract.base import digest
 from ..contract.configuration import Configuration
 from ..contract.endpoint import Endpoint
 from ..contract.errors import BadInput
+from ..contract.experiment import ExperimentPlan
 from ..contract.hypothesis import Check, Hypothesis, Intervention, Prediction
 from ..contract.verdict import Verdict
 from ..ledger.campaigns import plans, register
 from ..ledger.project import Project
+from ..serving.engines import engine_for
 from . import planning
-from .campaign import Campaign
+from .campaign import Campaign, original
 from .confirm import carry_out
 from .runner import Hear
 from .views import BaselineView
@@ -35,20 +37,28 @@ def compare(project: Project, a: Endpoint, b: Configuration, hear: Hear, cancel:
     """
     a = a.model_copy(update={"measurement": a.measurement.model_copy(update={"shams": 0, "screen": "none"})})
     thread = f"compare-{a.name[:32]}-{digest([a.model_dump(mode='json'), b.model_dump(mode='json')])[:10]}"
+    engine = engine_for(a)
+    change = difference(engine.check(original(a)), engine.check(b))  # before anything is made
     campaign = Campaign.open(project, a, thread)
-    change = difference(campaign.original, campaign.catalogue.check(b))
-    candidate = campaign.check(change)
     baseline = campaign.baseline(hear, cancel)
-    if known := plans(project, thread):  # what is registered can't be planned anew
-        plan = known[0]
-    else:
-        view, now = campaign.propose(question(campaign, change)), campaign.measured()
-        assert now is not None
-        plan = planning.plan_for(project, thread, a, now, view, campaign.original, candidate)
-        plan = plan.model_copy(update={"purpose": "compare", "alpha": a.alpha, "number": 1})
-        register(project, plan)
-    verdict = carry_out(campaign.runner, plan, campaign.bench, campaign.bench, hear, cancel)
+    with campaign.alone(cancel):
+        plan = _plan(campaign, change)
+        verdict = carry_out(campaign.runner, plan, campaign.bench, campaign.bench, hear, cancel)
+    campaign.close()
     return Comparison(thread, plan.id(), baseline, verdict)
+
+
+def _plan(campaign: Campaign, change: Intervention) -> ExperimentPlan:
+    """Registered once: the whole error budget of the file goes into the one question."""
+    if known := plans(campaign.project, campaign.thread):
+        return known[0]
+    candidate = campaign.check(change)
+    view, now = campaign.propose(question(campaign, change)), campaign.measured()
+    assert now is not None
+    plan = planning.plan_for(campaign.project, campaign.thread, campaign.endpoint, now, view, campaign.original, candidate)
+    plan = plan.model_copy(update={"purpose": "compare", "alpha": campaign.endpoint.alpha, "number": 1})
+    register(campaign.project, plan)
+    return plan
 
 
 def difference(a: Configuration, b: Configuration) -> Intervention:

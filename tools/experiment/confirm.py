@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from ..contract.errors import EngineFailure
 from ..contract.experiment import ExperimentPlan
 from ..contract.run import RunRecord
 from ..contract.verdict import Verdict
@@ -71,7 +70,5 @@ def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number:
             cancel=cancel,
             keep_back=keep_back + (arm == first),
         )
-        if record.failure is not None and arm == "baseline":
-            raise EngineFailure(record.failure.kind, record.failure.line, f"the baseline failed in pair {number + 1} of experiment {plan.number}; the campaign can't go on")
         if record.failure is not None:
             return  # the candidate can't be run: nothing more is spent on it

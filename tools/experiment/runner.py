@@ -12,7 +12,7 @@ from ..contract.base import digest
 from ..contract.configuration import Configuration
 from ..contract.endpoint import Endpoint
 from ..contract.errors import EngineFailure, Refused
-from ..contract.run import RunKind, RunRecord
+from ..contract.run import RunArtifacts, RunKind, RunRecord
 from ..contract.series import Series
 from ..ledger import runs
 from ..ledger.evidence import run_record
@@ -114,9 +114,14 @@ class Runner:
         try:
             with _Heart(lambda: runs.beat(self.project, known.id)):
                 artifacts = bench.run(request, tell, cancel)
+            if arm == "baseline" and artifacts.failure is not None:
+                raise _baseline_failed(artifacts)
             finished = runs.finish(self.project, known.id, artifacts)
         except Cancelled:
             runs.abort(self.project, known.id, "stopped")
+            raise
+        except EngineFailure as failure:
+            runs.abort(self.project, known.id, f"{failure.kind}: {failure.line}")
             raise
         except BaseException as error:
             runs.abort(self.project, known.id, f"{type(error).__name__} while it was measured")
@@ -125,11 +130,12 @@ class Runner:
         return run_record(self.project, finished)
 
 
-def must_serve(record: RunRecord, log: str) -> RunRecord:
-    """The record of a baseline run; raises `EngineFailure` when the baseline didn't serve."""
-    if record.failure is not None:
-        raise EngineFailure(record.failure.kind, record.failure.line, f"the baseline itself failed ({record.failure.stage}); nothing can be compared with it", log)
-    return record
+def _baseline_failed(artifacts: RunArtifacts) -> EngineFailure:
+    """Nothing can be compared with a baseline that doesn't serve. The attempt is aborted and may be made again: it says nothing of any hypothesis."""
+    assert artifacts.failure is not None
+    how = "did not start" if artifacts.failure.stage == "start" else "failed while it was measured"
+    hint = f"the endpoint's own configuration {how}; mend what made it fail and resume (or start anew under another name where the endpoint file has to change)"
+    return EngineFailure(artifacts.failure.kind, artifacts.failure.line, hint, artifacts.log or "")
 
 
 class _Heart:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Literal
 
 from ..contract.endpoint import Endpoint
-from ..contract.errors import EngineFailure
+from ..contract.errors import EngineFailure, Refused
 from ..contract.run import Failure, Probe, RunArtifacts
 from ..serving.custody import Cancelled
 from ..serving.engines import engine_for
@@ -31,16 +32,23 @@ class ServerBench:
         request.folder.mkdir(parents=True, exist_ok=True)
         log = request.folder / "engine.log"
         started = time.monotonic()
+        stage: Literal["start", "replay"] = "start"
         tell("launching the engine", 0, 0)
+        endpoint, seed = at_clock(self.endpoint, request.policy.clock), request.launch_seed
+
+        def waiting(said: str) -> None:
+            tell(said, 0, 0)
+
         try:
-            with ReplayWorker() as worker, serve(at_clock(self.endpoint, request.policy.clock), request.configuration, log=log, launch_seed=request.launch_seed, cancel=cancel, progress=lambda said: tell(said, 0, 0)) as server:
+            with ReplayWorker() as worker, serve(endpoint, request.configuration, log=log, launch_seed=seed, cancel=cancel, progress=waiting) as server:
+                stage = "replay"
                 measured = self._measure(server, worker, request, tell, cancel)
         except EngineFailure as failure:
             if cancel.is_set():
                 raise Cancelled("stopped while the engine was starting") from None
-            stage = Failure(kind=failure.kind, line=failure.line, stage="start")
-            artifacts = RunArtifacts(rows=None, log=str(log) if log.exists() else None, server=None, client=None, failure=stage, wall_s=0, replay_wall_s=0)
-            return artifacts.model_copy(update={"wall_s": time.monotonic() - started})
+            failed = Failure(kind=failure.kind, line=failure.line, stage=stage)
+            kept = str(log) if log.exists() else None
+            return RunArtifacts(rows=None, log=kept, server=None, client=None, failure=failed, wall_s=time.monotonic() - started, replay_wall_s=0)
         return measured.model_copy(update={"log": str(log), "wall_s": time.monotonic() - started})
 
     def _measure(self, server: Server, worker: ReplayWorker, request: RunRequest, tell: Tell, cancel: threading.Event) -> RunArtifacts:
@@ -63,6 +71,8 @@ class ServerBench:
         if cancel.is_set():
             raise Cancelled("stopped while it was measured")
         rows, client = (str(result.rows) if result.rows else None), result.client
+        if server.keeper_lost():
+            raise Refused("the engine's keeper was killed, and the engine with it: the run says nothing and is aborted; resume, and it is made again")
         failure = server.failure()
         report = None if failure else server.report()
         return RunArtifacts(rows=rows, log=None, server=report, client=client, probe=taken, failure=failure, wall_s=0, replay_wall_s=result.wall_s)

@@ -6,14 +6,21 @@ from pathlib import Path
 
 from ..contract.base import Scalar
 from ..contract.endpoint import Endpoint
+from ..ledger.project import Project
 from ..traffic.frozen import freeze, open_frozen
 from ..traffic.workload import Workload, load_workload
 
 
-def frozen_workload(endpoint: Endpoint, folder: Path) -> tuple[Path, Workload]:
-    """Freeze it into the folder, or open what was frozen there before (a resumed campaign replays the same bytes). Raises `BadInput`."""
-    known = sorted(folder.glob("*.workload"))
-    path = known[0] if known else freeze(load_workload(endpoint.workload), folder)
+def frozen_workload(endpoint: Endpoint, project: Project, thread: str) -> tuple[Path, Workload]:
+    """Freeze it into the campaign's folder, or open what was frozen there before (a resumed campaign replays the same bytes).
+
+    Raises `BadInput` for a trace that can't be read, before anything is made.
+    """
+    known = sorted((project.campaign_path(thread) / "workload").glob("*.workload"))
+    if known:
+        return known[0], open_frozen(known[0])
+    loaded = load_workload(endpoint.workload)
+    path = freeze(loaded, project.campaign_folder(thread) / "workload")
     return path, open_frozen(path)
 
 

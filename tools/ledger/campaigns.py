@@ -83,7 +83,8 @@ def register(project: Project, plan: ExperimentPlan) -> str:
             raise Refused(f"experiment {plan.number}: its noise floor isn't one that was recorded (record_floor)")
         if plan.purpose != "stack" and ledger.find("hypothesis", hypothesis_id(plan.campaign, plan.hypothesis)) is None:
             raise Refused(f"experiment {plan.number}: its hypothesis isn't recorded")
-        if any(other.number == plan.number for other in plans(project, plan.campaign)):
+        others = plans(project, plan.campaign)
+        if any(other.number == plan.number for other in others):
             raise Refused(f"experiment {plan.number} is another plan already; a plan can't be changed once registered")
         if plan.alpha > alpha_left(project, plan.campaign) * (1 + 1e-9):
             raise Refused(f"experiment {plan.number}: alpha {plan.alpha:g} is more than the {alpha_left(project, plan.campaign):g} that the campaign has left")
@@ -91,6 +92,8 @@ def register(project: Project, plan: ExperimentPlan) -> str:
         allowed = {*change.set, *change.unset, *(f"env {name}" for name in change.env)}
         if stray := sorted(set(plan.baseline.difference(plan.candidate)) - allowed):
             raise Refused(f"experiment {plan.number}: the arms differ in {', '.join(stray)}, which the hypothesis doesn't change")
+        if plan.purpose != "stack" and any(other.purpose != "stack" and other.hypothesis == plan.hypothesis for other in others):
+            raise Refused(f"experiment {plan.number}: its hypothesis has an experiment already; one idea is tested once")
         ledger._write("experiment", plan, key=plan.id())
     return plan.id()
 

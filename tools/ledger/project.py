@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from ..contract.errors import BadInput
 from ..contract.run import RunMeasurement
 from .ledger import Ledger
-from .store import ArtifactStore
+from .store import ArtifactStore, StorageFailure
 
 DEFAULT_FOLDER = Path(".servewright")
 
@@ -26,7 +27,7 @@ class Project:
     def existing(cls, folder: Path = DEFAULT_FOLDER) -> Project:
         """For readers. Raises `BadInput` where no project is."""
         project = cls(folder)
-        if not (project.folder / "ledger.db").is_file():
+        if not project.exists:
             raise BadInput("--project", str(folder), "a project's folder (it holds ledger.db; servewright investigate and compare make one)")
         return project
 
@@ -38,12 +39,25 @@ class Project:
     def store(self) -> ArtifactStore:
         return ArtifactStore(self.folder / "artifacts")
 
-    def campaign_folder(self, thread: str) -> Path:
-        """The campaign's own folder, made when missing."""
+    @property
+    def exists(self) -> bool:
+        return (self.folder / "ledger.db").is_file()
+
+    def campaign_path(self, thread: str) -> Path:
+        """Where the campaign's folder is, or will be. Raises `BadInput` for a name that can't be one."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", thread):
             raise BadInput("thread", thread, "1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit")
-        folder = self.folder / "campaigns" / thread
-        folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / "campaigns" / thread
+
+    def campaign_folder(self, thread: str) -> Path:
+        """The campaign's own folder, made when missing. Raises `BadInput` where the project's folder can't be made or written."""
+        folder = self.campaign_path(thread)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise StorageFailure(f"{folder}: no space left on the device; make room and run the same command again") from None
+            raise BadInput("--project", str(self.folder), f"a folder that can be made and written ({error.strerror})") from None
         return folder
 
     def heartbeat(self, run: str) -> Path:

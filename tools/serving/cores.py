@@ -23,7 +23,7 @@ def split_cores(endpoint: Endpoint) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def shared(engine: tuple[int, ...], client: tuple[int, ...]) -> str:
     """What to tell the user where engine and client share a core; empty: they don't."""
     both = sorted(set(engine) & set(client))
-    return f"engine and client share core {', '.join(map(str, both))}: the client's work slows the engine, figures are lower bounds" if both else ""
+    return f"engine and client share core {', '.join(map(str, both))}: the client is a bottleneck beside the engine, figures are lower bounds" if both else ""
 
 
 def available() -> tuple[int, ...]:

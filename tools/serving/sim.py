@@ -14,6 +14,7 @@ from ..contract.configuration import Configuration
 from ..contract.endpoint import Endpoint
 from ..contract.errors import EngineFailure
 from ..knobs.catalogue import catalogue
+from ..simulator.profiles import hardware, model
 from ..telemetry.http import get_json
 from .engine import LaunchSpec
 from .environment import base_environment
@@ -27,6 +28,8 @@ class SimEngine:
         self.catalogue = catalogue("sim")
 
     def check(self, configuration: Configuration) -> Configuration:
+        hardware(self.endpoint.hardware.profile)
+        model(self.endpoint.model.name)
         return self.catalogue.check(configuration)
 
     def launch_spec(self, configuration: Configuration, *, port: int, cores: tuple[int, ...], launch_seed: int) -> LaunchSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from servewright.tools.contract.endpoint import Endpoint
-from servewright.tools.contract.errors import BadInput, Refused
+from servewright.tools.contract.errors import BadInput, EngineFailure, Refused
 from servewright.tools.contract.hypothesis import Intervention
+from servewright.tools.contract.run import Failure
 from servewright.tools.experiment.campaign import Campaign
 from servewright.tools.ledger import history
 from servewright.tools.ledger.project import Project
@@ -147,15 +149,68 @@ def test_stopping_keeps_what_is_finished_and_the_same_call_goes_on(make, project
     assert finished(project)[:2] == kept and len(finished(project)) == 4
 
 
-def test_a_spent_budget_ends_an_experiment_with_what_there_is(project: Project, endpoint: Endpoint) -> None:
+def test_what_the_budget_has_no_room_for_is_not_begun_and_the_result_says_so(project: Project, endpoint: Endpoint) -> None:
     poor = Endpoint.model_validate(endpoint.model_dump() | {"budget": {"launches": 5}})
     campaign = Campaign.open(project, poor, "t1")
     campaign.baseline(deaf, NEVER)
     view = campaign.propose(hypothesis({"max_num_seqs": 16}))
     assert not campaign.estimate(view.id).affordable
-    assert campaign.run(view.id, deaf, NEVER).verdict == "inconclusive"
-    assert campaign.budget().launches == 5
-    assert campaign.close().final_capacity is None
+    with pytest.raises(Refused, match="no room"):
+        campaign.run(view.id, deaf, NEVER)
+    assert campaign.budget().launches == 4
+    closing = campaign.close()
+    assert closing.final_capacity is None and closing.sentence.startswith("Nothing could be tried: 2 hypotheses wait")
+
+
+def test_two_processes_do_not_measure_one_campaign(make, project: Project) -> None:
+    campaign = make()
+    lock = str(project.campaign_folder("t1") / "measuring.lock")
+    code = "import fcntl, sys, time; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", code, lock], stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+    stop = threading.Event()
+    stop.set()
+    try:
+        with pytest.raises(Refused, match="being measured already"):
+            campaign.baseline(deaf, stop)
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    assert not history.runs(project)
+    campaign.baseline(deaf, NEVER)
+
+
+def test_a_baseline_that_fails_is_an_aborted_attempt_and_can_be_made_again(make, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = make(shams=0)
+    real = campaign.bench.run
+
+    def dies(request, tell, cancel):
+        died = real(request, tell, cancel)
+        return died.model_copy(update={"failure": Failure(kind="died", line="killed by signal 9", stage="replay")})
+
+    monkeypatch.setattr(campaign.bench, "run", dies)
+    with pytest.raises(EngineFailure, match="mend what made it fail and resume"):
+        campaign.baseline(deaf, NEVER)
+    assert [run.status for run in history.runs(project)] == ["aborted"]
+    assert Campaign.resume(project, "t1").baseline(deaf, NEVER).floor.df == 2
+
+
+def test_bad_input_makes_nothing(project: Project, endpoint: Endpoint, tmp_path: Path) -> None:
+    for change, said in (
+        ({"model": {"name": "gpt-9"}}, "model.name"),
+        ({"hardware": {"profile": "h900"}}, "h900"),
+        ({"workload": {"trace": str(tmp_path / "project-trace.jsonl")}}, "trace"),
+    ):
+        (tmp_path / "project-trace.jsonl").write_text("not a trace\n")
+        with pytest.raises(BadInput, match=said):
+            Campaign.open(project, Endpoint.model_validate(endpoint.model_dump() | change), "t1")
+    with pytest.raises(BadInput, match="thread"):
+        Campaign.open(project, endpoint, "a/b")
+    assert not project.folder.exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="--project"):
+        Campaign.open(Project(tmp_path / "file" / "p"), endpoint, "t1")
 
 
 def test_a_candidate_that_does_not_start_is_infeasible(make) -> None:

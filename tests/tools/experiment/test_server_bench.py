@@ -16,6 +16,7 @@ from servewright.tools.experiment.bench import RunRequest
 from servewright.tools.experiment.policy import policy_of
 from servewright.tools.experiment.server_bench import ServerBench
 from servewright.tools.experiment.workload import frozen_workload
+from servewright.tools.ledger.project import Project
 from servewright.tools.serving.custody import Cancelled
 
 
@@ -26,7 +27,7 @@ def bench(endpoint: Endpoint) -> ServerBench:
 
 
 def request(bench: ServerBench, folder: Path, args: dict) -> RunRequest:
-    path, _ = frozen_workload(bench.endpoint, folder / "workload")
+    path, _ = frozen_workload(bench.endpoint, Project(folder / "project"), "t")
     policy = policy_of(bench.endpoint)
     return RunRequest(Configuration(kind="sim", args=args), path, "held_out", (2.0, 6.0), 2.0, policy, 7, folder / "run", probe=True)
 
