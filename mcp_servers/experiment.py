@@ -163,7 +163,7 @@ def experiment_tools(desk: Desk, prefixed: bool) -> list[Tool]:
         while True:
             for number, update in desk.jobs.news(job):
                 share = f" ({update.done:g} of {update.total:g})" if update.total else ""
-                await context.report_progress(number, None, f"{update.phase}: {update.message}{share}")
+                await context.report_progress(number, None, f"{update.message}{share}")
             known = desk.jobs.status(job)
             if known is None or known.state != "running" or waited >= wait_s:
                 break
