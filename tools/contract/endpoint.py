@@ -50,7 +50,8 @@ class HardwareSpec(Contract):
     """A hardware profile of the simulator: `h100-sxm`, `a100-sxm`, `l40s`, `cpu`."""
     gpus: int = Field(default=1, ge=1)
     """Devices that serve; capacity is per device. A CPU counts as one."""
-    price_per_gpu_hour: float | None = Field(default=None, ge=0)
+    noise_cv: float | None = Field(default=None, ge=0, le=0.5)
+    """Sim only: how much identical launches differ in speed, as a coefficient of variation; by default the profile's."""
 
 
 class WorkloadSpec(Contract):
@@ -108,7 +109,6 @@ class BudgetSpec(Contract):
     """Wall seconds of replay."""
     wall_s: float = Field(default=7200, gt=0)
     """Wall seconds from the campaign's start, while it runs."""
-    llm_usd: float | None = Field(default=None, ge=0)
 
 
 class Permissions(Contract):
@@ -117,8 +117,6 @@ class Permissions(Contract):
     lossless: Permission = "allow"
     """Knobs that the catalogue calls lossless."""
     lossy: Permission = "ask"
-    source: Permission = "ask"
-    show_traffic_to_models: bool = False
 
 
 class Endpoint(Contract):

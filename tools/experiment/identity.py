@@ -14,7 +14,7 @@ HEADER_BYTES = 1 << 20
 
 def hardware_identity(endpoint: Endpoint, cores: object) -> str:
     """Digest of the machine and the devices that serve. In virtual mode the simulated hardware alone counts."""
-    simulated = {"profile": endpoint.hardware.profile, "gpus": endpoint.hardware.gpus}
+    simulated = {"profile": endpoint.hardware.profile, "gpus": endpoint.hardware.gpus, "noise_cv": endpoint.hardware.noise_cv}
     if endpoint.measurement.mode == "virtual":
         return digest(simulated)[:16]
     return digest({**simulated, "node": platform.node(), "machine": platform.machine(), "cores": str(cores)})[:16]

@@ -69,7 +69,7 @@ class VirtualBench:
         import polars as pl
 
         workload = self._workload(request.workload)
-        engine = VirtualEngine(config, None if self.noise else 0.0)
+        engine = VirtualEngine(config, self.endpoint.hardware.noise_cv if self.noise else 0.0)
         frames: list[pl.DataFrame] = []
         kept: dict[int, bool] = {}
         counters: dict[str, float] = {}

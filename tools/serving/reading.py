@@ -125,7 +125,6 @@ def endpoint_yaml(command: Command) -> str:
         "hardware:",
         f"  profile: {profile}   # guess: which device; cpu, h100-sxm, a100-sxm, l40s",
         f"  gpus: {max(parallel, 1)}" + ("   # guess: from the parallel sizes" if command.devices is None else f"   # guess: {command.devices} were visible"),
-        "  # price_per_gpu_hour: 2.5   # for cost per token",
         "sla:",
         "  ttft_s: 1.0   # guess: what your users bear until the first token",
         "  tpot_s: 0.05   # guess: seconds a token after it",

@@ -35,7 +35,8 @@ class SimEngine:
     def launch_spec(self, configuration: Configuration, *, port: int, cores: tuple[int, ...], launch_seed: int) -> LaunchSpec:
         endpoint = self.endpoint
         own = ["--model", endpoint.model.name, "--hardware", endpoint.hardware.profile, "--gpus", str(endpoint.hardware.gpus), "--host", "127.0.0.1",
-               "--port", str(port), "--clock", f"{endpoint.measurement.clock:g}", "--launch-seed", str(launch_seed)]  # fmt: skip
+               "--port", str(port), "--clock", f"{endpoint.measurement.clock:g}", "--launch-seed", str(launch_seed),
+               *(["--noise-cv", f"{endpoint.hardware.noise_cv:g}"] if endpoint.hardware.noise_cv is not None else [])]  # fmt: skip
         argv = (sys.executable, "-m", f"{PACKAGE}.server", *own, *self.catalogue.argv(configuration.args))
         return LaunchSpec(argv=argv, env=base_environment() | configuration.env, devices=(), grace_s=5.0)
 
