@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import settings
 
 from servewright.tools.contract.configuration import Configuration
 from servewright.tools.contract.endpoint import Endpoint
@@ -21,6 +22,9 @@ from servewright.tools.contract.sla import SLA
 from servewright.tools.ledger import campaigns, floors, runs
 from servewright.tools.ledger.project import Project
 from servewright.tools.ledger.seals import SealBook
+
+settings.register_profile("servewright", deadline=None)  # a busy machine is no failure
+settings.load_profile("servewright")
 
 LADDER = (4.0, 6.0, 8.0, 12.0, 16.0)
 BASE = Configuration(kind="sim", args={"max_num_seqs": 8})
