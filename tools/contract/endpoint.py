@@ -117,6 +117,8 @@ class Permissions(Contract):
     lossless: Permission = "allow"
     """Knobs that the catalogue calls lossless."""
     lossy: Permission = "ask"
+    source: Permission = "ask"
+    """Changes to the engine's source; this version has no sandbox for them, so none is tried whatever it says."""
 
 
 class Endpoint(Contract):
