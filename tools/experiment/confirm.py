@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from typing import Literal
 
 from ..contract.experiment import ExperimentPlan
-from ..contract.run import RunRecord
+from ..contract.run import RunKind
 from ..contract.verdict import Verdict
 from ..judgement.verdict import advance
 from ..ledger.campaigns import open_series
@@ -39,7 +40,7 @@ def carry_out(runner: Runner, plan: ExperimentPlan, bench: Bench, screen_bench: 
     return record_verdict(runner.project, experiment, closed=closed)
 
 
-def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number: int, hear: Hear, cancel: threading.Event, keep_back: int) -> None:
+def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: RunKind, number: int, hear: Hear, cancel: threading.Event, keep_back: int) -> None:
     """Both arms, fresh launches, in the order that the plan's seed gives. A pair that the budget can't complete isn't begun."""
     series = plan.series
     if kind == "screen":
@@ -56,12 +57,13 @@ def _pair(runner: Runner, plan: ExperimentPlan, bench: Bench, kind: str, number:
         )
         open_series(runner.project, runner.campaign, series)
     first = plan.first_arm(number)
-    for arm in (first, "candidate" if first == "baseline" else "baseline"):
+    second: Literal["baseline", "candidate"] = "candidate" if first == "baseline" else "baseline"
+    for arm in (first, second):
         configuration = plan.baseline if arm == "baseline" else plan.candidate
-        record: RunRecord = runner.run(
+        record = runner.run(
             bench,
-            kind=kind,  # pyright: ignore[reportArgumentType] one of screen, confirm, stack
-            arm=arm,  # pyright: ignore[reportArgumentType]
+            kind=kind,
+            arm=arm,
             pair=number,
             series=series,
             configuration=configuration,

@@ -32,8 +32,7 @@ def versions() -> dict[str, str]:
 
 def catalogue_of(endpoint: Endpoint) -> Catalogue:
     """The catalogue of the installed engine."""
-    engine = engine_for(endpoint)
-    return engine.catalogue  # pyright: ignore[reportAttributeAccessIssue] every engine of ours has one
+    return engine_for(endpoint).catalogue
 
 
 def spending(project: Project, campaign: str, endpoint: Endpoint) -> ErrorBudget:
